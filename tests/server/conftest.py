@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -58,7 +58,16 @@ def make_lake(folder: Path) -> None:
 
 
 @contextmanager
-def running(folder: Path, *, is_writable: bool = True, with_tokens: bool = True, **limits: float) -> Iterator[Served]:
+def running(
+    folder: Path,
+    *,
+    is_writable: bool = True,
+    with_tokens: bool = True,
+    engine: str = "duckdb",
+    master: str = "local[2]",
+    spark_settings: Mapping[str, str] | None = None,
+    **limits: float,
+) -> Iterator[Served]:
     make_lake(folder / "lake")
     tokens = {}
     now = datetime.now(UTC)
@@ -69,7 +78,7 @@ def running(folder: Path, *, is_writable: bool = True, with_tokens: bool = True,
         "admin": Rights(read=("*",), write=("*",), is_admin=True),
     }.items():
         _, tokens[name] = file.create(name, rights, now)
-    own = {"running": 2, "memory_bytes": 512 << 20, "cancel_seconds": 20.0}
+    own = {"running": 2, "memory_bytes": 512 << 20, "spark_memory_bytes": 1 << 30, "cancel_seconds": 20.0}
     chosen = {**own, "statement_seconds": PATIENCE, "idle_write_seconds": PATIENCE, "drain_seconds": PATIENCE, **limits}
     settings = ServerSettings(
         lake=str(folder / "lake"),
@@ -79,6 +88,9 @@ def running(folder: Path, *, is_writable: bool = True, with_tokens: bool = True,
         audit=folder / "audit.ndjson",
         tokens=folder / "tokens.json" if with_tokens else None,
         is_writable=is_writable and with_tokens,
+        engine=engine,
+        master=master,
+        spark_settings=spark_settings or {},
         threads=1,
         limits=replace(ServerLimits(), **chosen),  # type: ignore[arg-type]
     )
@@ -94,10 +106,12 @@ def running(folder: Path, *, is_writable: bool = True, with_tokens: bool = True,
         yield served
     finally:
         pids += [*served.service.workers.pids, *served.service.readers.pids]
+        spark = served.service.spark.pid
         server.should_exit = True
         thread.join(PATIENCE)
     assert not thread.is_alive()
     assert [pid for pid in pids if is_alive(pid)] == []
+    assert spark is None or not group_of(spark)
     assert list((folder / "spool").iterdir()) == []
 
 
@@ -114,6 +128,17 @@ def is_alive(pid: int) -> bool:
     except ProcessLookupError:
         return False
     return True
+
+
+def group_of(pid: int) -> list[int]:
+    """The processes that this one leads, such as its Java; not those that only wait to be reaped."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state, _, group, *_ = path.read_text().rpartition(") ")[2].split()
+            if int(group) == pid and state not in "ZX":
+                found.append(int(path.parent.name))
+    return found
 
 
 @pytest.fixture(scope="module")

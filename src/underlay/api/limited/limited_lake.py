@@ -94,15 +94,19 @@ class LimitedLake:
             is_dry=True,
         )
 
-    def table(self, name: str, *, version: int | None = None) -> Table:
+    def table(
+        self, name: str, *, version: int | None = None, tag: str | None = None, as_of: datetime | None = None
+    ) -> Table:
         """A table that the caller may read, at a version or as of the statement's time. Raises TableNotFound."""
         known = next((one for one in self.names if one.lower() == name.lower()), None)
         if known is None:
             raise no_table(name, self.names)
         found = self._lake.table(known)
-        if version is None and self._as_of is None:
-            return found
-        return found.at(version=version, as_of=None if version is not None else self._as_of)
+        if version is None and tag is None and as_of is None:
+            as_of = self._as_of
+            if as_of is None:
+                return found
+        return found.at(version=version, tag=tag, as_of=as_of)
 
     def _dataset(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset:
         is_pinned = version is not None or as_of is not None

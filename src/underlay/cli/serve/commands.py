@@ -51,6 +51,18 @@ def serve(
             " this machine may read.",
         ),
     ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|duckdb|spark",
+            help="What runs queries. auto: DuckDB, or Spark where a plan reads very much. Default: auto where PySpark"
+            " and a Java are installed, else duckdb.",
+        ),
+    ] = None,
+    master: Annotated[
+        str, typer.Option(metavar="URL", help="Where Spark runs, such as spark://host:7077.")
+    ] = "local[*]",
+    spark_memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")] = "2GiB",
     workers: Annotated[int, typer.Option(min=1, max=64, help="Statements at once, each in a process of its own.")] = 4,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of each worker's engine.")] = "1GiB",
     timeout: Annotated[
@@ -84,13 +96,14 @@ def serve(
 ) -> None:
     """Answer SQL over HTTP until it is stopped.
 
-    Statements run on DuckDB in processes of their own, with limits, and reach the tables of the lake that their token
-    may read, and nothing else. GET /openapi.json describes the endpoints. SIGTERM and Ctrl-C stop it when what runs has
-    ended.
+    Statements run on DuckDB or Spark, in processes of their own with limits, and reach the tables of the lake that
+    their token may read, and nothing else. GET /openapi.json describes the endpoints. SIGTERM and Ctrl-C stop it when
+    what runs has ended.
 
     \b
     Examples:
       underlay serve
+      underlay serve --engine spark --master spark://host:7077
       underlay serve --host 0.0.0.0 --public-url http://sql.example:8080 --tokens tokens.json --writable
     """
     from underlay.cli.serve.run import ServeChoice, serve_lake
@@ -101,6 +114,9 @@ def serve(
             port=port,
             is_writable=writable,
             tokens=tokens,
+            engine=engine,
+            master=master,
+            spark_memory=spark_memory,
             workers=workers,
             memory=memory,
             timeout_seconds=timeout,

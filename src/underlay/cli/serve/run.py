@@ -11,7 +11,11 @@ from pathlib import Path
 from underlay.cli.common.lake_choice import choose_lake, open_existing_lake, show_place
 from underlay.cli.common.output import say
 from underlay.cli.common.text_options import read_size
-from underlay.errors import Unsupported
+from underlay.errors import InvalidRequest, Unavailable, Unsupported
+from underlay.spark.start.installed import has_pyspark
+from underlay.spark.start.java_home import cache_folder, find_java_home
+
+_ENGINES = ("auto", "duckdb", "spark")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +26,9 @@ class ServeChoice:
     port: int
     is_writable: bool
     tokens: str | None
+    engine: str | None
+    master: str
+    spark_memory: str
     workers: int
     memory: str
     timeout_seconds: float
@@ -46,6 +53,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
     with open_existing_lake(lake, option) as known:
         url = known.url  # workers run in folders of their own, where a relative path would lead elsewhere
     where = choose_lake(lake, option)
+    engine, said = choose_engine(chosen.engine, chosen.master, why_no_spark())
     settings = ServerSettings(
         lake=url,
         options=where.options,
@@ -54,6 +62,8 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         port=chosen.port,
         is_writable=chosen.is_writable,
         tokens=None if chosen.tokens is None else Path(chosen.tokens),
+        engine=engine,
+        master=chosen.master,
         public_url=chosen.public_url,
         root_path=chosen.root_path,
         # one for each user: another user's folder could be closed to us, or changed under us
@@ -64,6 +74,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         limits=ServerLimits(
             running=chosen.workers,
             memory_bytes=read_size(chosen.memory),
+            spark_memory_bytes=read_size(chosen.spark_memory),
             statement_seconds=chosen.timeout_seconds,
         ),
     )
@@ -73,4 +84,30 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
     host, port = listening.getsockname()[:2]
     scheme = "http" if chosen.certificate is None else "https"
     say(f"Serving {show_place(url)} on {scheme}://{f'[{host}]' if ':' in host else host}:{port}, Ctrl-C stops it.")
+    say(said)
     server.run([listening])
+
+
+def why_no_spark() -> str | None:
+    """Why statements cannot run on Spark here; None when they can. Starts Java, to see whether it works."""
+    if not has_pyspark():
+        return 'PySpark is not installed (pip install "underlay[spark]")'
+    try:
+        find_java_home(os.environ, cache_folder(os.environ))
+    except Unavailable as error:
+        return str(error)
+    return None
+
+
+def choose_engine(asked: str | None, master: str, why_not: str | None) -> tuple[str, str]:
+    """The engine of a server, and what is said of it. Raises InvalidRequest, and Unsupported for Spark without one."""
+    if asked not in (None, *_ENGINES):
+        raise InvalidRequest("unknown --engine", expected=", ".join(_ENGINES), found=asked)
+    if asked in ("auto", "spark") and why_not is not None:
+        raise Unsupported(f"there is no Spark here: {why_not}", hint="Give --engine duckdb.")
+    engine = asked or ("duckdb" if why_not is not None else "auto")
+    if engine == "spark":
+        return engine, f"Queries run on Spark ({master}), which starts with the first one."
+    if engine == "auto":
+        return engine, f"Queries run on DuckDB; on Spark ({master}) those that ask for it, or read very much."
+    return engine, "Queries run on DuckDB." if asked else f"Queries run on DuckDB: {why_not}."

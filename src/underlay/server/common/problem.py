@@ -188,7 +188,11 @@ def _written_place(error: UnderlayError, text: str | None) -> Mapping[str, int] 
     found = _PLACE.search(error.place or "")
     if found is None or text is None:
         return None
-    line, column = int(found[1]), int(found[2])
+    return position_at(text, int(found[1]), int(found[2]))
+
+
+def position_at(text: str, line: int, column: int) -> Mapping[str, int] | None:
+    """The place of a line and a column, which count from 1."""
     lines = text.split("\n")
     if line > len(lines):
         return None

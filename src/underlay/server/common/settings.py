@@ -22,6 +22,8 @@ class ServerLimits:
     page_rows: int = 100_000
     memory_bytes: int = 1 << 30
     """The memory limit of each worker's engine."""
+    spark_memory_bytes: int = 2 << 30
+    """The memory limit of the Spark driver."""
     spill_bytes: int = 10 << 30
     stream_bytes: int = 64 << 30
     result_bytes: int = 4 << 30
@@ -71,6 +73,11 @@ class ServerSettings:
     root_path: str = ""
     spool: Path
     audit: Path | None = None
+    engine: str = "duckdb"
+    """What runs statements that do not ask for one: auto, duckdb (then there is no other) or spark."""
+    master: str = "local[*]"
+    """Of Spark."""
+    spark_settings: Mapping[str, str] = field(default_factory=dict, repr=False)
     threads: int | None = None
     """Threads of each worker's engine; None for a fair share of the cores."""
     certificate: Path | None = None

@@ -64,7 +64,7 @@ _STATEMENT = {
             ' {"value": "12.50", "type": "decimal(9,2)"}.',
             "oneOf": [{"type": "object"}, {"type": "array"}, {"type": "null"}],
         },
-        "engine": {"type": ["string", "null"], "enum": ["auto", "duckdb", None]},
+        "engine": {"type": ["string", "null"], "enum": ["auto", "duckdb", "spark", None]},
         "as_of": {"type": ["string", "null"], "description": "Read every table as it was then."},
         "wait": {"type": ["number", "null"], "minimum": 0, "maximum": 60, "description": "Seconds."},
         "limit": {"type": ["integer", "null"], "minimum": 0, "description": "Rows of the first page."},

@@ -65,7 +65,8 @@ def start_once(
     service, settings = service_of(request), settings_of(request)
     keys: StatementKeys = request.app.state.keys
     keys.forget_all_but(set(service.known))
-    digest = hashlib.sha256(repr((asked.sql, asked.parameters, asked.as_of, asked.row_limit)).encode()).hexdigest()
+    known = (asked.sql, asked.engine, asked.parameters, asked.as_of, asked.row_limit)
+    digest = hashlib.sha256(repr(known).encode()).hexdigest()
     if key is not None:
         found = keys.find(caller, key, digest)
         if found is not None:
@@ -73,6 +74,7 @@ def start_once(
     statement = RunStatement(request=asked, owner=caller, kind=f"{request.method} {request.url.path}")
     job = StatementJob(
         sql=asked.sql,
+        engine=asked.engine,
         parameters=asked.parameters,
         as_of=asked.as_of,
         rights=caller.rights,

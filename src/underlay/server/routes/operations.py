@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
 import duckdb
 from fastapi import APIRouter
 from starlette.requests import Request
@@ -45,6 +47,7 @@ async def metrics(request: Request) -> Response:
         "statements_known": len(service.known),
         "workers_alive": service.workers.alive,
         "spool_bytes": service.spool_bytes,
+        "spark_alive": service.spark.pid is not None,
     }
     return PlainTextResponse(counted.as_text(gauges), media_type=CONTENT_TYPE)
 
@@ -53,10 +56,14 @@ async def metrics(request: Request) -> Response:
 async def info(request: Request) -> Response:
     """Version, engines, formats and limits; and who the token is, and what it may do."""
     caller, settings = caller_of(request), settings_of(request)
+    engines = {"duckdb": duckdb.__version__}
+    if settings.engine != "duckdb":
+        engines["spark"] = version("pyspark")
     return JSONResponse(
         {
             "version": __version__,
-            "engines": {"duckdb": duckdb.__version__},
+            "engines": engines,
+            "engine": settings.engine,
             "formats": {one.value: name.partition(";")[0] for one, name in MEDIA_TYPES.items()},
             "compressions": list(COMPRESSIONS),
             "is_writable": settings.is_writable,

@@ -103,6 +103,7 @@ def job_of(asked: StatementRequest, caller: AccessToken, output: Output, *, is_w
     """The worker's job for a request."""
     return StatementJob(
         sql=asked.sql,
+        engine=asked.engine,
         parameters=asked.parameters,
         as_of=asked.as_of,
         rights=caller.rights,

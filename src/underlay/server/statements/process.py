@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import signal
 import socket
 import sys
 import tempfile
@@ -25,6 +26,8 @@ _INHERITED = (
 _STORES = ("AWS_", "GOOGLE_", "AZURE_", "UNDERLAY_")
 """Environment variables that give stores their endpoints and credentials, and Underlay its caches. No SQL function
 reads the environment."""
+_WORKER = "underlay.server.worker.main"
+_OF_SPARK = ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR")
 _SPARE_BYTES = 1 << 30
 """Memory that a worker may use beyond its engine's limit."""
 _READY_SECONDS = 300.0
@@ -65,15 +68,15 @@ class WorkerProcess:
         self.is_broken = False
 
     @classmethod
-    async def start(cls, settings: ServerSettings, threads: int) -> WorkerProcess:
-        """Start a process, and wait until it is ready. Raises WorkerGone, OSError."""
+    async def start(cls, settings: ServerSettings, threads: int, module: str = _WORKER) -> WorkerProcess:
+        """Start a process, and wait until it is ready. Raises WorkerGone, OSError, TimeoutError."""
         folder = Path(tempfile.mkdtemp(prefix="worker-", dir=settings.spool))
         ours, theirs = socket.socketpair()
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-m",
-                "underlay.server.worker.main",
+                module,
                 str(theirs.fileno()),
                 pass_fds=[theirs.fileno()],
                 stdin=asyncio.subprocess.DEVNULL,
@@ -105,6 +108,11 @@ class WorkerProcess:
         return self._process.pid
 
     @property
+    def folder(self) -> Path:
+        """Its own, beside those of others."""
+        return self._folder
+
+    @property
     def is_alive(self) -> bool:
         """Whether it can take a job."""
         return self._process.returncode is None and not self.is_broken
@@ -123,6 +131,11 @@ class WorkerProcess:
                 self.is_busy = False
             yield frame
 
+    def tell(self, message: Message) -> None:
+        """Answer a question of the job that it has."""
+        if not self.is_broken:
+            self._writer.write(frame_of(message))
+
     def interrupt(self, seconds: float) -> None:
         """Stop the current job, which then ends with a message. If it takes longer than `seconds`, the process is
         killed.
@@ -134,8 +147,8 @@ class WorkerProcess:
         asyncio.get_running_loop().call_later(seconds, self._kill_if_busy_with, number)
 
     def _kill_if_busy_with(self, number: int) -> None:
-        if self.is_busy and self._job == number and self._process.returncode is None:
-            self._process.kill()
+        if self.is_busy and self._job == number:
+            self._kill()
 
     async def stop(self, seconds: float) -> Frame | None:
         """End the current job: interrupt it, and kill the process after `seconds`. Returns the last message, None if
@@ -157,9 +170,7 @@ class WorkerProcess:
     async def kill(self) -> None:
         """Kill the process now, and remove what it left."""
         self.is_broken = True
-        if self._process.returncode is None:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+        self._kill()
         await asyncio.shield(self._finish())
 
     async def _finish(self) -> None:
@@ -173,7 +184,13 @@ class WorkerProcess:
         """Kill the process when it uses more memory than allowed: only its own statement fails."""
         if self.is_busy and self.is_alive and _resident_bytes(self.pid) > self._most_bytes:
             self._is_too_large = True
-            self._process.kill()
+            self._kill()
+
+    def _kill(self) -> None:
+        """It and what it started, such as Java: it leads a group."""
+        if self._process.returncode is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
 
     async def _send(self, message: Message) -> None:
         try:
@@ -201,8 +218,9 @@ class WorkerProcess:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith(_STORES)}
-    return {**kept, "TMPDIR": str(folder), "MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1"}
+    known = (*_INHERITED, *_OF_SPARK)
+    kept = {name: value for name, value in os.environ.items() if name in known or name.startswith(_STORES)}
+    return {**kept, "TMPDIR": str(folder), "TZ": "UTC", "MALLOC_ARENA_MAX": "2", "PYTHONUNBUFFERED": "1"}
 
 
 def _told(settings: ServerSettings, folder: Path, threads: int) -> Message:
@@ -214,6 +232,10 @@ def _told(settings: ServerSettings, folder: Path, threads: int) -> Message:
         "spill_bytes": settings.limits.spill_bytes,
         "folder": str(folder),
         "threads": threads,
+        "engine": settings.engine,
+        "master": settings.master,
+        "spark_memory_bytes": settings.limits.spark_memory_bytes,
+        "spark_settings": dict(settings.spark_settings),
         "audits": [str(path) for path in audit_paths(settings)],
     }
 

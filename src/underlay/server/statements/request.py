@@ -16,7 +16,7 @@ from underlay.server.common.settings import ServerLimits
 _KNOWN = frozenset((
     "sql", "parameters", "engine", "as_of", "wait", "limit", "row_limit", "timeout", "shape", "integers", "tags",
 ))  # fmt: skip
-_ENGINES = ("auto", "duckdb")
+_ENGINES = ("auto", "duckdb", "spark")
 PLAN_ONLY = ("table", "where", "columns", "version", "scan", "column", "order", "bins")
 """Further fields of a request for a plan."""
 _SHAPES = ("arrays", "objects")
@@ -32,6 +32,7 @@ class StatementRequest:
     """A statement as the client requested it."""
 
     sql: str
+    engine: str = "auto"
     parameters: Mapping[str, object] | Sequence[object] | None = None
     as_of: str | None = None
     wait_seconds: float = 10.0
@@ -67,9 +68,9 @@ def read_request(known: Mapping[str, Any], limits: ServerLimits) -> StatementReq
     sql = known.get("sql")
     if not isinstance(sql, str):
         raise InvalidRequest("sql is not a text", hint='Write {"sql": "select 1"}.')
-    _one_of(known, "engine", _ENGINES)
     return StatementRequest(
         sql=check_text(sql),
+        engine=_one_of(known, "engine", _ENGINES),
         parameters=_parameters(known.get("parameters")),
         as_of=read_moment(known.get("as_of")),
         wait_seconds=_number(known, "wait", 10.0, 0.0, limits.wait_seconds),

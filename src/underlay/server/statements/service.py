@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from underlay.server.common.problem import Problem
 from underlay.server.common.settings import ServerSettings, audit_paths
 from underlay.server.statements.audit import AuditLog
 from underlay.server.statements.pool import WorkerPool
-from underlay.server.statements.process import WorkerGone
+from underlay.server.statements.process import WorkerGone, WorkerProcess
+from underlay.server.statements.spark_process import SparkProcess
 from underlay.server.statements.spool import SpoolFolder
 from underlay.server.statements.statement import RunStatement, StatementState
 from underlay.server.statements.statement_queue import Ticket, Turns
@@ -45,10 +46,12 @@ class StatementService:
         self._audit = AuditLog(newest, older[0] if older else None)
         self.turns = Turns(running=limits.running, waiting=limits.waiting, per_token=limits.per_token)
         self.workers = WorkerPool(self._settings, limits.running)
+        self.spark = SparkProcess(self._settings)
         self.readers = WorkerPool(self._settings, max(1, limits.running // 2))
         self.known: dict[str, RunStatement] = {}
         self.is_draining = False
         self._tasks: set[asyncio.Task[None]] = set()
+        self._lending: set[asyncio.Task[None]] = set()
         self._sweeping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -70,9 +73,9 @@ class StatementService:
             statement.stop(stopped, self._limits.cancel_seconds)
         if self._tasks:
             await asyncio.wait(self._tasks)
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-        await asyncio.gather(self.workers.close(), self.readers.close())
+        for task in (*self._lending, *filter(None, [self._sweeping])):
+            task.cancel()
+        await asyncio.gather(self.workers.close(), self.readers.close(), self.spark.close())
         self._audit.close()
         self._spool.close()
 
@@ -110,10 +113,25 @@ class StatementService:
         message = replace(job, spool=str(spool)).as_message()
         self._enter(statement)  # from here on nothing may fail: only a statement that ends frees its place in the queue
         statement.spool = spool
-        frames = self._frames(statement, message)
-        task = asyncio.ensure_future(self._to_its_end(frames))
+        self._spawn(self._to_its_end(self._frames(statement, message)))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    def _lend(self, worker: WorkerProcess, number: int) -> None:
+        task = asyncio.ensure_future(self._lend_spark(worker, number))
+        self._lending.add(task)
+        task.add_done_callback(self._lending.discard)
+
+    async def _lend_spark(self, worker: WorkerProcess, number: int) -> None:
+        """Tell a worker where Spark is. It may have another statement by then, which knows by the number."""
+        try:
+            found: Message = {"path": await self.spark.path()}
+        except Problem as problem:
+            found = {"problem": problem.as_json()}
+        worker.tell({"type": "answer", "number": number, **found})
 
     async def window(self, statement: RunStatement, job: WindowJob | LookJob) -> AsyncIterator[bytes]:
         """Rows of a kept result. The first item is empty, and says that the rows exist. Raises Problem."""
@@ -196,6 +214,8 @@ class StatementService:
                     await worker.begin(job)
                     async for frame in worker.frames():
                         if frame.kind is FrameKind.MESSAGE:
+                            if frame.message["type"] == "spark_wanted":
+                                self._lend(worker, frame.message["number"])
                             statement.take(frame.message)
                             worker.is_broken = worker.is_broken or _is_doubtful(statement.problem)
                         statement.run_ms = _since(begun)

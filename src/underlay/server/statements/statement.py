@@ -105,7 +105,11 @@ class RunStatement:
                 self.is_change = message["is_change"]
                 self.is_not_modified = message["is_not_modified"]
                 self.plan_ms = message["plan_ms"]
+                self.engine = message.get("engine", self.engine)
+                self.engine_reason = message.get("engine_reason")
                 self.begun.set()
+            case "spark_wanted":
+                self.engine, self.engine_reason = "spark", message["engine_reason"]
             case "progress":
                 self.rows, self.bytes = message["rows"], message["bytes"]
                 self.progress = message["scans"]

@@ -47,6 +47,8 @@ class StatementJob:
     salt: str = ""
     caller: str = ""
     """The id of the caller's token."""
+    engine: str = "auto"
+    """What was asked for: auto, duckdb or spark."""
 
     def as_message(self) -> Message:
         """As JSON."""

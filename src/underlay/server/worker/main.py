@@ -15,6 +15,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from queue import SimpleQueue
 from typing import Any
 
 from underlay.server.worker.messages import Frame, Message, frame_of, receive
@@ -32,6 +33,11 @@ class Interruptions:
         self._cancelled: int | None = None
         self._is_held = False
         self._is_late = False
+
+    @property
+    def running(self) -> int | None:
+        """The number of the statement that runs."""
+        return self._running
 
     def begin(self, number: int) -> None:
         """A statement begins in this thread. Raises KeyboardInterrupt if it was cancelled before."""
@@ -81,6 +87,7 @@ class ServerConnection:
         self._connection = connection
         self._arrived: deque[Frame] = deque()
         self._there = threading.Semaphore(0)
+        self._answered: SimpleQueue[Message] = SimpleQueue()
         self._sending = threading.Lock()
         self.interruptions = Interruptions()
 
@@ -90,6 +97,8 @@ class ServerConnection:
             message = frame.message
             if message["type"] == "cancel":
                 self.interruptions.cancel(message["number"])
+            elif message["type"] == "answer":
+                self._answered.put(message)
             else:
                 self._arrived.append(frame)
                 self._there.release()
@@ -99,6 +108,14 @@ class ServerConnection:
         """The next message from the server."""
         self._there.acquire()
         return self._arrived.popleft().message
+
+    def ask(self, message: Message) -> Message:
+        """What the server answers to a question of the statement that runs."""
+        number = self.interruptions.running
+        self.say({**message, "number": number})
+        while (found := self._answered.get())["number"] != number:
+            pass  # of a statement that was stopped while it waited
+        return found
 
     def send(self, data: bytes) -> None:
         """Send one frame without interruption. Only in the main thread."""

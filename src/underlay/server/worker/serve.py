@@ -20,6 +20,7 @@ from underlay.server.common.problem import Problem, problem_of
 from underlay.server.formats.encode import Encoder, as_arrow_file, is_beyond_browsers, json_text, make_encoder
 from underlay.server.formats.formats import ResultFormat
 from underlay.server.formats.types import columns_of
+from underlay.server.worker.engines import EngineName
 from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
 from underlay.server.worker.messages import Message, data_frame
 from underlay.server.worker.scans import (
@@ -117,7 +118,9 @@ class WorkerService:
         self._server = server
         self._folder: str = settings["folder"]
         self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
-        self._runner = StatementRunner(self._lake, settings["audits"])
+        self._runner = StatementRunner(
+            self._lake, settings["audits"], EngineName(settings["engine"]), self._ask_for_spark
+        )
         self._looker = Looker(self._lake, self._runner.lockdown)
         self._counted: _Counted | None = None
         self._is_running = threading.Event()
@@ -160,7 +163,16 @@ class WorkerService:
     def _progress(self) -> Message:
         counted = self._counted
         known = {} if counted is None else {"rows": counted.rows, "bytes": counted.bytes}
-        return {"type": "progress", "rows": 0, "bytes": 0, **known, "scans": progress_of(self._runner.scans)}
+        spark = self._runner.spark
+        scans = progress_of(self._runner.scans) if spark is None else dict(spark.progress)
+        return {"type": "progress", "rows": 0, "bytes": 0, **known, "scans": scans}
+
+    def _ask_for_spark(self, reason: str) -> str:
+        """Where the Spark process listens, which is started if there is none. Raises Problem."""
+        found = self._server.ask({"type": "spark_wanted", "engine_reason": reason})
+        if "problem" in found:
+            raise Problem.from_json(found["problem"])
+        return str(found["path"])
 
     def _problem_of(self, error: BaseException, text: str | None) -> Problem:
         problem = problem_of(error, text)
@@ -170,7 +182,7 @@ class WorkerService:
     def _statement(self, message: Message) -> Message:
         job = StatementJob.from_message(message)
         started = perf_counter()
-        self._counted, self._runner.scans = None, ()
+        self._counted, self._runner.scans, self._runner.spark = None, (), None
         self._is_running.set()
         begun = self._runner.begin(job)
         try:
@@ -184,6 +196,8 @@ class WorkerService:
                     "is_change": begun.is_change,
                     "is_not_modified": is_known,
                     "plan_ms": _since(started),
+                    "engine": begun.choice.engine.value,
+                    "engine_reason": begun.choice.reason,
                 }
             )
             if is_known:
@@ -192,7 +206,7 @@ class WorkerService:
                 return self._spool(job, job.spool, begun)
             return self._stream(job, begun, started)
         finally:
-            begun.result.close()
+            begun.close()
 
     def _stream(self, job: StatementJob, begun: Begun, started: float) -> Message:
         answer = _Answer(self._server, job.output)
@@ -210,7 +224,7 @@ class WorkerService:
                 encoder.fail(problem.as_json())
                 answer.close()
             return {**_error(problem), "is_told": encoder.can_fail}
-        sums = sums_of(planned(begun.scans))
+        sums = sums_of(planned(begun.scans)) if begun.planned is None else begun.planned["sums"]
         stats = {"run_ms": _since(started), **sums}
         encoder.end({"row_count": counted.rows, "truncated": counted.is_truncated, "stats": stats})
         answer.close()
@@ -229,7 +243,7 @@ class WorkerService:
         except BaseException:
             os.unlink(path)
             raise
-        plans = {"sums": sums_of(scans), "plans": describe_scans(scans)}
+        plans = begun.planned or {"sums": sums_of(scans), "plans": describe_scans(scans)}
         return {"type": "end", **counted.facts(), "beyond_2_53": sorted(counted.beyond), **plans}
 
     def _window(self, message: Message) -> Message:

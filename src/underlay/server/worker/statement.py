@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -14,22 +14,23 @@ import pyarrow.compute as pc
 from underlay import __version__
 from underlay.api.lake import Lake
 from underlay.api.limited.limited_lake import LimitedLake
-from underlay.errors import Forbidden, InvalidRequest
+from underlay.errors import Forbidden
 from underlay.local.dataset.source import NamedScan
-from underlay.local.sql.result import SqlResult
 from underlay.local.text.time_travel import quoted
 from underlay.server.access.rights import SYSTEM
-from underlay.server.common.problem import Problem
 from underlay.server.lockdown.check import CheckedStatement, Lockdown
 from underlay.server.worker.audit_view import StatementsView
-from underlay.server.worker.job import StatementJob, check_type
+from underlay.server.worker.engines import EngineChoice, EngineName, choose_engine
+from underlay.server.worker.job import StatementJob
+from underlay.server.worker.messages import Message
+from underlay.server.worker.parameters import read_parameters
+from underlay.server.worker.spark_rows import SparkRows
 from underlay.values.no_rows import empty_batch
 
 _LOST_IN_ARROW = re.compile(r"\b(UHUGEINT|TIME WITH TIME ZONE|BIT|BIGNUM|GEOMETRY|VARIANT)\b")
 """DuckDB's types that Arrow represents with fewer digits, or not at all."""
 _UNSIGNED = "UHUGEINT"
 _ANY_UNSIGNED = pa.decimal256(39, 0)
-Parameters = Sequence[object] | Mapping[str, object] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +39,42 @@ class Begun:
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
-    result: SqlResult
+    close: Callable[[], None]
     versions: Mapping[str, int]
-    etag: str | None
-    is_change: bool
-    scans: Sequence[NamedScan]
+    etag: str | None = None
+    is_change: bool = False
+    choice: EngineChoice
+    scans: Sequence[NamedScan] = ()
+    planned: Message | None = None
+    """What Spark says of its scans."""
 
 
 class StatementRunner:
     """Runs statements on one lake, for callers with different rights."""
 
-    def __init__(self, lake: Lake, audits: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        lake: Lake,
+        audits: Sequence[str] = (),
+        engine: EngineName = EngineName.DUCKDB,
+        ask_for_spark: Callable[[str], str] | None = None,
+    ) -> None:
         self._audits = audits
         self._lake = lake
+        self._engine = engine
+        self._ask_for_spark = ask_for_spark
         self.lockdown = Lockdown()
         self.lockdown.check("select abs(1)", ())  # loads the engine's list of functions, once
         self.scans: Sequence[NamedScan] = ()
         """The scans of the running statement."""
+        self.spark: SparkRows | None = None
+        """The running statement on Spark, if it runs there."""
 
     def begin(self, job: StatementJob) -> Begun:
         """Check, plan and run a statement up to its first rows. Raises the statement's error."""
+        choice = choose_engine(job, self._engine)
+        if choice.engine is EngineName.SPARK:
+            return self._begin_on_spark(job, choice)
         limited = LimitedLake(
             self._lake,
             may_read=job.rights.may_read,
@@ -72,7 +89,7 @@ class StatementRunner:
             raise Forbidden(
                 "this request only reads", hint='Send a change by POST, to a server that was started with "--writable".'
             )
-        parameters = self._parameters(job.parameters)
+        parameters = read_parameters(self.lockdown, job.parameters)
         result = limited.sql(job.sql, parameters)
         unlike = [_LOST_IN_ARROW.search(kind) is not None for kind in result.types or ()]
         casts: list[str] = []
@@ -88,32 +105,34 @@ class StatementRunner:
         return Begun(
             schema=schema,
             batches=batches if first is None else _again(first, batches),
-            result=result,
+            close=result.close,
             versions=dict(sorted(limited.read_versions.items())),
             etag=_etag(job, checked, limited.read_versions),
             is_change=checked.is_change,
+            choice=choice,
             scans=limited.scans,
         )
 
-    def _parameters(self, given: Parameters) -> Parameters:
-        """Values for placeholders. The engine casts those that name a type."""
-        if given is None:
-            return None
-        if isinstance(given, Mapping):
-            return {name: self._value(value) for name, value in given.items()}
-        return [self._value(value) for value in given]
-
-    def _value(self, value: object) -> object:
-        if not isinstance(value, dict):
-            return value
-        if set(value) != {"value", "type"}:
-            raise InvalidRequest('a parameter is a value, or {"value": …, "type": …}', found=str(sorted(value))[:80])
-        kind = check_type(value["type"])
+    def _begin_on_spark(self, job: StatementJob, choice: EngineChoice) -> Begun:
+        if self._ask_for_spark is None:
+            raise ValueError("a runner without Spark cannot choose it")
+        rows = SparkRows(self._ask_for_spark(choice.reason))
+        self.spark = rows
         try:
-            return self.lockdown.cast(value["value"], kind)
-        except InvalidRequest as error:  # its cause would be mistaken for an error in the statement
-            detail = f"{error.problem} (found {error.found})"
-            raise Problem(status=400, code="bad_parameter", detail=detail) from None
+            told = rows.begin(job)
+            reader = rows.reader()
+            first = next(reader, None)
+        except BaseException:
+            rows.close()
+            raise
+        return Begun(
+            schema=reader.schema,
+            batches=reader if first is None else _again(first, reader),
+            close=rows.close,
+            versions=dict(sorted(told["versions"].items())),
+            choice=choice,
+            planned={"sums": told["sums"], "plans": told["plans"]},
+        )
 
 
 def plain_batch(batch: pa.RecordBatch, numbers: set[int]) -> pa.RecordBatch:

@@ -12,6 +12,7 @@ from underlay.plan.part import BoolArray, Part
 from underlay.plan.plan import BlockPlan
 from underlay.prune import TRUE, has_opaque
 from underlay.prune.predicates.predicate import And
+from underlay.scan.query import Query
 from underlay.spark.catalog.view_entry import HIDDEN
 from underlay.spark.files.file_groups import Group
 from underlay.spark.files.file_index import TableFileIndex
@@ -37,6 +38,8 @@ class FileScan:
     is_native: bool
     is_cached: bool
     plan: BlockPlan | None = None
+    query: Query | None = None
+    """What the plan is of."""
     is_whole: bool = True
     """Whether the plan covers all files of the version."""
     taken: tuple[str, ...] = ()
@@ -74,13 +77,15 @@ def _native_scan(node: PlanNode, index: TableFileIndex) -> FileScan:
     def is_chosen(part: Part, _place: int) -> BoolArray:
         return version.groups.is_in(group, part, np.arange(part.segment.file_count))
 
+    chosen = replace(query, snapshot=ChosenSnapshot(query.snapshot, is_chosen))
     return FileScan(
         table=version.table.name,
         version=version.snapshot.version,
         how=_how(group),
         is_native=True,
         is_cached=node.is_cached,
-        plan=replace(query, snapshot=ChosenSnapshot(query.snapshot, is_chosen)).plan,
+        plan=chosen.plan,
+        query=chosen,
         is_whole=len(version.groups.size_bytes) <= 1,
         taken=tuple(map(str, taken)),
         left_to_spark=_shown(left),
@@ -120,6 +125,7 @@ def _ranged_scan(node: PlanNode, scan: RangedScan) -> FileScan:
         is_native=False,
         is_cached=node.is_cached,
         plan=scan.query.plan,
+        query=scan.query,
         is_whole=read.chosen is None,
         taken=() if scan.predicate == TRUE else tuple(map(str, and_parts(scan.predicate))),
         left_to_spark=_shown(left),

@@ -14,10 +14,10 @@ from underlay.errors import InvalidRequest
 from underlay.schema.arrow_aliases import AnyField
 from underlay.spark.catalog.session_catalog import Names
 from underlay.spark.change.expressions import named, resolved_column
-from underlay.spark.jvm.gateway import JavaObject, call, gateway_of, java_plan, scala_seq
-from underlay.spark.jvm.plan_nodes import items_of
+from underlay.spark.jvm.gateway import JavaObject, call, java_plan
 from underlay.spark.relation.relation import frame_of
-from underlay.spark.sql.nodes import kind_of, named_relation, option_of
+from underlay.spark.sql.nodes import named_relation, option_of
+from underlay.spark.sql.replacing import NodeReplacer
 from underlay.spark.sql.targets import SPARK_CATALOG, StatementTarget, find_target
 
 _AS_OF = re.compile(r"\bas\s+of\b", re.IGNORECASE)
@@ -46,32 +46,19 @@ def names_versions(text: str) -> bool:
 
 def with_versions(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObject:
     """A statement's plan, with versions of a lake's tables resolved. Raises VersionNotFound, NotFound."""
-    return call(plan, "transformDownWithSubqueries", VersionFinder(spark, names))
+    return VersionFinder(spark, names).in_plan(plan)
 
 
-class VersionFinder:
-    """Replaces nodes that name versions: a partial function, which Spark calls for each node."""
+class VersionFinder(NodeReplacer):
+    """Replaces nodes that name versions."""
 
     def __init__(self, spark: SparkSession, names: Names) -> None:
-        self._spark = spark
+        super().__init__(spark)
         self._names = names
-        self._gateway = gateway_of(spark)
 
-    def isDefinedAt(self, node: JavaObject) -> bool:  # noqa: N802  # Scala's name
-        """Whether the function is defined: always, if only as the node itself."""
-        return node is not None
-
-    def apply(self, node: JavaObject) -> JavaObject:
+    def replaced(self, kind: str, node: JavaObject) -> JavaObject:
         """The replacement of a node."""
-        with self._gateway.raising_errors():
-            kind = kind_of(node)
-            if kind == "RelationTimeTravel":
-                return self._version(node)
-            return self._with_queries(node) if kind == "UnresolvedWith" else node
-
-    def applyOrElse(self, node: JavaObject, _: JavaObject) -> JavaObject:  # noqa: N802  # Scala's name
-        """The same."""
-        return self.apply(node)
+        return self._version(node) if kind == "RelationTimeTravel" else node
 
     def _version(self, node: JavaObject) -> JavaObject:
         target = find_target(self._spark, self._names, named_relation(call(node, "relation")))
@@ -93,24 +80,6 @@ class VersionFinder:
         if asked is None or asked[0] is None:
             raise InvalidRequest("the time of TIMESTAMP AS OF is null or not understood", place=target.table)
         return target.lake.table(target.table, as_of=_EPOCH + timedelta(microseconds=asked[0]))
-
-    def _with_queries(self, node: JavaObject) -> JavaObject:
-        """The queries of WITH, which Spark does not list as children of the plan."""
-        parts = [call(node, "productElement", at) for at in range(int(str(call(node, "productArity"))))]
-        queries = []
-        for one in items_of(call(node, "cteRelations")):
-            changed = call(call(one, "_2"), "transformDownWithSubqueries", self)
-            queries.append(self._gateway.new("scala.Tuple3", call(one, "_1"), changed, call(one, "_3")))
-        return call(node, "copy", parts[0], scala_seq(self._gateway, queries), *parts[2:])
-
-    def toString(self) -> str:  # noqa: N802  # Java's name
-        """What Java prints."""
-        return "versions of tables"
-
-    class Java:
-        """What py4j makes a proxy for."""
-
-        implements = ("scala.PartialFunction",)
 
 
 def asks_for_history(text: str) -> tuple[str, int | None] | None:

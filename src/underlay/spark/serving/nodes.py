@@ -1,0 +1,79 @@
+"""Every class that Spark's parser may put into the plan of a statement, judged: queries consist of the allowed ones.
+
+Names are those of classes in Spark's `catalyst` packages. A test fails when the parser of the installed Spark refers to
+one that is on no list; a class on no list is refused.
+"""
+
+from __future__ import annotations
+
+_ALLOWED = """
+Add Aggregate Alias AliasIdentifier And AnyValue Ascending$ BitwiseAnd BitwiseNot BitwiseOr BitwiseXor CaseWhen Cast
+Coalesce Collate Concat CreateNamedStruct Cross$ Cube CurrentDate CurrentRow$ CurrentTime CurrentTimestamp Descending$
+Distinct Divide EqualNullSafe EqualTo EvalMode$ Except Exists Filter First FullOuter$ FunctionIdentifier Generate
+GlobalLimit GreaterThan GreaterThanOrEqual GroupingSets ILike In InSubquery Inner$ IntegralDivide Intersect IsNotNull
+IsNull Join JoinHint LambdaFunction Last LateralJoin LateralSubquery LeftAnti$ LeftOuter$ LeftSemi$ LessThan
+LessThanOrEqual Like LikeAll LikeAny LimitAll ListQuery Literal LocalLimit Lower MultiAlias Multiply
+NamedArgumentExpression NamedParameter NaturalJoin Not NotLikeAll NotLikeAny NullsFirst$ NullsLast$ NumericEvalContext
+Offset OneRowRelation Or Overlay PipeExpression PipeOperator PipeOperators$ Pivot PosParameter Project RLike
+RangeFrame$ RelationTimeTravel Remainder RightOuter$ Rollup RowFrame$ Sample SampleMethod$Bernoulli$
+SampleMethod$System$ ScalarSubquery SemiStructuredExtract ShiftLeft ShiftRight ShiftRightUnsigned Sort SortOrder
+SpecifiedWindowFrame StringLocate StringTrim StringTrimLeft StringTrimRight SubqueryAlias Substring Subtract
+TimestampAdd TimestampDiff UnaryMinus UnaryPositive UnboundedFollowing$ UnboundedPreceding$ Union Unnest Unpivot
+UnresolvedAlias UnresolvedAttribute UnresolvedCollation UnresolvedExtractValue UnresolvedFunction UnresolvedGenerator
+UnresolvedHaving UnresolvedInlineTable UnresolvedNamedLambdaVariable UnresolvedOrdinal UnresolvedPipeAggregateOrdinal
+UnresolvedQualify UnresolvedRelation UnresolvedStar UnresolvedStarExceptOrReplace UnresolvedSubqueryColumnAliases
+UnresolvedTVFAliases UnresolvedTableValuedFunction UnresolvedWindowExpression UnresolvedWith UnspecifiedFrame$
+UsingJoin WindowExpression WindowSpecDefinition WindowSpecReference WithWindowDefinition
+"""
+_REFUSED = """
+AddArchivesCommand AddCheckConstraint AddColumns AddConstraint AddFilesCommand AddJarsCommand AddPartitions
+AlterColumnSpec AlterColumns AlterTableClusterBy AlterTableCollation AlterViewAs AlterViewSchemaBinding AnalyzeColumn
+AnalyzeTable AnalyzeTables ApplyDefaultCollation$ AsOfJoin$ Assignment AttributeReference AttributeSet AutoCdcInto
+BaseGroupingSets BinByOutputAliases BinaryExpression CacheTable CacheTableAsSelect Call ChangelogContextUtils$
+CheckConstraint ClearCacheCommand$ CloseCursor CodegenMode$ ColumnDefinition CommentOnNamespace CommentOnTable
+CompoundBody CompoundPlanStatement ConstraintCharacteristic CostMode$ CreateFlowCommand CreateFunction
+CreateFunctionCommand CreateIndex CreateMaterializedViewAsSelect CreateNamespace CreateStreamingTable
+CreateStreamingTableAsSelect CreateStreamingTableAutoCdc CreateStruct$ CreateTable CreateTableAsSelect CreateTableLike
+CreateTempViewUsing CreateUserDefinedFunction CreateUserDefinedFunctionCommand$ CreateVariable CreateView
+CreateViewCommand CurrentNamespace$ CurrentOrigin$ CurrentPath CurrentUser DDLUtils$ DataSource$ DeclareCursor
+DefaultValueExpression DeleteAction DeleteFromTable DescribeColumn DescribeFunction DescribeNamespace
+DescribeProcedureCommand DescribeQueryCommand DescribeRelation DescribeRelationJsonCommand DescribeTablePartition
+DropColumns DropConstraint DropFunction DropFunctionCommand DropIndex DropNamespace DropPartitions DropTable
+DropVariable DropView ErrorCondition ExceptionHandler ExceptionHandlerTriggers ExceptionHandlerType$ ExplainCommand
+Expression ExpressionWithUnresolvedIdentifier ExtendedMode$ FetchCursor ForStatement ForeignKeyConstraint
+FormatClasses FormattedMode$ FrameType FunctionRegistry$ FunctionTableSubqueryArgumentExpression
+GeneratedColumnExpression GlobalTempView$ GreaterThanOp$ GreaterThanOrEqualOp$ Hex$ IfElseStatement InsertAction
+InsertIntoDir InsertReplaceOn InsertReplaceUsing InsertReplaceWhere InsertStarAction IsNotUnknown$ IsUnknown$
+IterateStatement JoinType JsonPathParser$ JsonTable JsonTableColumn JsonTableColumnKind JsonTableColumnKind$Exists$
+JsonTableColumnKind$Ordinality$ JsonTableColumnKind$Value$ JsonTableErrorMode JsonTableErrorMode$ErrorOnError$
+JsonTableErrorMode$NullOnError$ LeaveStatement LessThanOp$ LessThanOrEqualOp$ Limit$ ListArchivesCommand
+ListFilesCommand ListJarsCommand LoadData LocalTempView$ LogicalPlan LoopStatement MatchComparisonOperator MergeAction
+MergeIntoTable NamedExpression NamedStreamingRelation$ NearestByDirection NearestByDistance$ NearestByJoin
+NearestByJoinType$ NearestBySimilarity$ NullOrdering OpenCursor OptionList Origin Parameter PathInstruction
+PathInstruction$Named PersistedView$ PlanWithUnresolvedIdentifier Predicate PrimaryKeyConstraint QualifiedColType
+QueryPlan RecoverPartitions RefreshFunction RefreshResource RefreshTable RelationChanges RenameColumn RenamePartitions
+RenameTable RepairTable RepartitionByExpression RepeatStatement ReplaceColumns ReplaceTable ReplaceTableAsSelect
+ResetCommand SampleMethod SchemaBinding$ SchemaCompensation$ SchemaEvolution$ SchemaTypeEvolution$ SchemaUnsupported$
+ScriptInputOutputSchema ScriptTransformation SearchedCaseStatement SerdeInfo SetCatalogAndNamespace SetCatalogCommand
+SetCommand SetNamespaceCollationCommand SetNamespaceCommand SetNamespaceLocation SetNamespaceProperties SetPathCommand
+SetTableLocation SetTableProperties SetTableSerDeProperties SetVariable SetViewProperties ShowCatalogsCommand
+ShowCollationsCommand ShowColumns ShowCreateTable ShowCurrentNamespaceCommand ShowFunctions ShowNamespacesCommand
+ShowPartitions ShowPartitionsJsonCommand ShowProceduresCommand ShowTablePartition ShowTableProperties ShowTables
+ShowTablesExtended ShowTablesJsonCommand ShowViews SimpleCaseStatement SimpleMode$ SingleStatement SortDirection
+SparkSqlAstBuilder SparkSqlAstBuilder$$anonfun$1 SparkSqlParser SubqueryExpression$ TableConstraint TableSpec
+TimeTravelSpec$ TreeNode TreePattern$ TruncatePartition TruncateTable UnaryCommand UnaryExpression UncacheTable
+UniqueConstraint UnresolvedBinBy UnresolvedCursor UnresolvedEventTimeWatermark UnresolvedExecuteImmediate
+UnresolvedFieldName UnresolvedFieldPosition UnresolvedFunctionName UnresolvedHint UnresolvedIdentifier
+UnresolvedInsert UnresolvedInsertTarget UnresolvedNamespace UnresolvedPartitionSpec UnresolvedProcedure
+UnresolvedRegex UnresolvedTable UnresolvedTableOrView UnresolvedTableOrViewSearchPathMode
+UnresolvedTableOrViewSearchPathMode$Ddl$ UnresolvedTableOrViewSearchPathMode$QueryLike$ UnresolvedTableSpec
+UnresolvedView UnsetNamespacePropertiesCommand UnsetTableProperties UnsetViewProperties UpdateAction UpdateStarAction
+UpdateTable ViewSchemaMode ViewType WhileStatement WindowFrame WindowSpec WithOrigin package$
+"""
+
+ALLOWED_NODES = frozenset(_ALLOWED.split())
+"""Parts of queries, of values, and of how they are joined, sorted and grouped."""
+
+REFUSED_NODES = frozenset(_REFUSED.split())
+"""Commands and statements of scripts; scripts for rows; names that are computed; hints; options; joins, tables and
+watermarks whose engine nobody looked at. And classes that are no parts of plans, which the parser works with."""
