@@ -349,6 +349,11 @@ def test_columns_that_duckdb_would_cut_are_copied_whole_and_refused_in_functions
         merge(table, source, "year(t.at) = year(s.at)").when_matched_delete().execute()
 
 
+def test_a_value_that_the_condition_cannot_convert_has_its_place(store: Store):
+    with pytest.raises(InvalidRequest, match=r"^the condition: .*Could not convert string 'q'"):
+        merge(table_of(store), pa.table({"id": ["q"]})).when_matched_delete().execute()
+
+
 def test_text_that_is_an_alias_is_text(store: Store):
     dry = merge(table_of(store), changes(3), "t.id = s.id AND s.name <> 't' AND s.name <> 's'", dry_run=True)
     plain = merge(table_of(store), changes(3), dry_run=True).when_matched_delete().execute()

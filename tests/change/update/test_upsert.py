@@ -140,7 +140,7 @@ def test_a_table_without_a_key_needs_one_to_be_named():
         table.delete(rows=changed([1]))
     with pytest.raises(UnknownColumn):
         table.upsert(changed([1]), key=["idd"])
-    for key in (5, [], ()):
+    for key in (5, [1], [], ()):
         with pytest.raises(InvalidRequest, match="a key is a column or a list of columns"):
             table.upsert(changed([1]), key=key)
     assert table.upsert(changed([1]), key="id").rows_updated == 1

@@ -119,7 +119,7 @@ def test_comments(lake):
     [
         ("create table t.t (a int unique)", InvalidRequest, "line 1, column 25: not SQL that is understood"),
         ("create table t.t (a int references x)", InvalidRequest, "line 1, column 25: not SQL"),
-        ("create table t.t (a int,\n b foo)", InvalidRequest, "b: no such type (found foo)"),
+        ("create table t.t (a int,\n b foo)", InvalidRequest, "line 2, column 2: b: no such type (found foo)"),
         ("create table t.t (a int,\n b int int)", InvalidRequest, "line 2, column"),
         ("create table t.t (a hugeint)", Unsupported, "tables have no columns of this type"),
         ("create table t.t (a int) partitioned by (b)", InvalidRequest, "there is no column b"),
@@ -128,7 +128,16 @@ def test_comments(lake):
         ("create table t.t (a int) as select 1", InvalidRequest, "line 1, column 29: a table with the rows of a query"),
         ("create table t.t", InvalidRequest, "the statement ends too early"),
         ("create table t.t as", InvalidRequest, "the statement ends too early"),
-        ("create table t.t (a int primary key, b int primary key)", InvalidRequest, "the key is given twice"),
+        (
+            "create table t.t (a int primary key, b int primary key)",
+            InvalidRequest,
+            "line 1, column 45: the key is given twice",
+        ),
+        (
+            "create table t.t (a int, b text, a int)",
+            InvalidRequest,
+            "line 1, column 34: a: two columns have the same name",
+        ),
         ("create table t.t (primary key (a))", InvalidRequest, "a table needs at least one column"),
         ("create table t (a int)", InvalidRequest, "line 1, column 14: a table is named with its dataset"),
         ("create temp table t.t (a int)", InvalidRequest, "line 1, column 8: not SQL"),

@@ -36,7 +36,8 @@ _MOST_SLOT_BITS = 22
 
 def key_leaves(schema: TableSchema, definition: Definition, key: str | Sequence[str] | None) -> tuple[LeafColumn, ...]:
     """The columns of these names, or of the table's key. Raises InvalidRequest when there is none, UnknownColumn."""
-    if not isinstance(key, str | Sequence | None) or key == [] or key == ():
+    is_list = isinstance(key, Sequence) and all(isinstance(name, str) for name in key)
+    if not (key is None or is_list) or key == [] or key == ():
         raise InvalidRequest("a key is a column or a list of columns", found=repr(key), hint='Write key=["id"].')
     if key is None:
         found = tuple(schema.leaf_by_id[field] for field in definition.key if field in schema.leaf_by_id)

@@ -145,6 +145,7 @@ class ColumnList:
         self.key_pieces: tuple[Clause, ...] = ()
         self.checks: dict[str, Clause] = {}
         self._reader = reader
+        self._names: list[str] = []
         self._pieces: list[Clause] = []
         self._holes: list[Clause] = []
 
@@ -172,14 +173,19 @@ class ColumnList:
                 kept[piece.begin - 1] = ","  # a blank, the comma itself, or the end of another column
         for hole in self._holes:
             kept[hole.begin : hole.end] = _INK.sub(" ", hole.text)
-        return parse_ddl("".join(kept))
+        try:
+            return parse_ddl("".join(kept))
+        except InvalidRequest as error:
+            path = error.place or ""
+            named = [at for at, name in enumerate(self._names) if path == name or path.startswith(f"{name}.")]
+            raise (error.at(self._pieces[named[-1]].place) if named else error) from None
 
     def _read_item(self) -> None:
         reader = self._reader
         name = reader.name("a name").name if reader.take("CONSTRAINT") else None
         if reader.take("PRIMARY", "KEY"):
             names = reader.names()
-            self._set_key(tuple(one.name for one in names))
+            self._set_key(tuple(one.name for one in names), names[0].piece)
             self.key_pieces = tuple(one.piece for one in names)
         elif reader.take("CHECK"):
             self._add_check(name or f"check_{len(self.checks) + 1}", reader.parenthesised("a condition"))
@@ -199,7 +205,7 @@ class ColumnList:
             if depth == 0 and (word in (",", ")") or word in stops):
                 break
             if depth == 0 and reader.take("PRIMARY", "KEY"):
-                self._set_key((column.name,))
+                self._set_key((column.name,), reader.piece_from(at))
                 self._holes.append(reader.piece_from(at))
             elif depth == 0 and reader.take("CHECK"):
                 self._add_check(f"{column.name}_check", reader.parenthesised("a condition"))
@@ -209,12 +215,13 @@ class ColumnList:
             else:
                 depth += (word in ("(", "[", "<")) - (word in (")", "]", ">"))
                 reader.go_back(at + 1)
+        self._names.append(column.name)
         self._pieces.append(reader.piece_from(begin))
         return column
 
-    def _set_key(self, columns: tuple[str, ...]) -> None:
+    def _set_key(self, columns: tuple[str, ...], piece: Clause) -> None:
         if self.key:
-            raise InvalidRequest("the key is given twice", found=", ".join(columns), hint=_KEY_HINT)
+            raise InvalidRequest("the key is given twice", place=piece.place, found=", ".join(columns), hint=_KEY_HINT)
         self.key = columns
 
     def _add_check(self, name: str, condition: Clause) -> None:

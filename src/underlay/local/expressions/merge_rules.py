@@ -171,7 +171,7 @@ class DuckDbRules:
                     targets, sources, clauses = (np.asarray(column, np.int64) for column in batch.columns)
                     yield targets, sources, clauses
         except UnderlayError as error:
-            raise scope.explained(error, None) from error.__cause__
+            raise scope.explained(error, condition if len(texts) == 1 else None) from error.__cause__
 
     def _chosen(self, scope: Scope, clauses: Sequence[tuple[int, BoundClause]], rows: pa.Table) -> Numbers:
         """The clause that holds first for each row of one side; 0 for none."""
