@@ -131,7 +131,7 @@ def test_comments(lake):
         (
             "create table t.t (a int primary key, b int primary key)",
             InvalidRequest,
-            "line 1, column 45: the key is given twice",
+            "line 1, column 44: the key is given twice",
         ),
         (
             "create table t.t (a int, b text, a int)",
