@@ -9,7 +9,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 import underlay as ul
-from tests.spark.bus import settle
+from tests.spark.bus import jobs_of, settle
 from tests.spark.ingest_sources import BAD, COLUMNS, ROWS, check_once, write_sources
 from underlay.api.lake import Lake
 from underlay.ingest.work.progress import NoProgress
@@ -34,18 +34,14 @@ def large(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(small, "SMALL_SOURCE_BYTES", -1)
 
 
-def jobs(spark: SparkSession) -> set[int]:
-    return set(spark.sparkContext.statusTracker().getJobIdsForGroup())
-
-
 @pytest.mark.usefixtures("large")
 def test_tasks_ingest_each_source_once_and_names_follow(spark: SparkSession, own: Lake, tmp_path: Path):
     session(own, spark)
-    before = jobs(spark)
+    before = jobs_of(spark)
     done = ingest(NAME, f"{tmp_path}/in/*", lake=own, spark=spark, columns=COLUMNS)
     assert (done.ingested, done.row_count, done.rejected_count) == (COUNT, COUNT * ROWS, COUNT * BAD)
     assert done.is_created
-    assert jobs(spark) - before
+    assert jobs_of(spark) - before
     check_once(own, NAME, COUNT)
     assert spark.sql(f"select count(*), sum(id) from {NAME}").first() == (COUNT * ROWS, sum(range(COUNT * ROWS)))
     forget(spark, own)
@@ -55,17 +51,17 @@ def test_tasks_ingest_each_source_once_and_names_follow(spark: SparkSession, own
 def test_known_sources_make_no_job(spark: SparkSession, own: Lake, tmp_path: Path):
     table = own.create_table(NAME, COLUMNS)
     own.ingest(NAME, f"{tmp_path}/in/*")
-    before, version = jobs(spark), table.version
+    before, version = jobs_of(spark), table.version
     again = ingest(table, f"{tmp_path}/in/*", spark=spark)
     assert (again.known, again.ingested, again.versions) == (COUNT, 0, ())
-    assert jobs(spark) == before
+    assert jobs_of(spark) == before
     assert table.version == version
 
 
 def test_few_bytes_are_read_without_a_job(spark: SparkSession, own: Lake, tmp_path: Path):
-    before = jobs(spark)
+    before = jobs_of(spark)
     assert ingest(NAME, f"{tmp_path}/in/*", lake=own, spark=spark, columns=COLUMNS).ingested == COUNT
-    assert jobs(spark) == before
+    assert jobs_of(spark) == before
     check_once(own, NAME, COUNT)
 
 

@@ -12,7 +12,7 @@ from pyspark.sql.functions import count, lit
 
 import underlay as ul
 from tests.end_to_end.lakes import data_keys, named_keys
-from tests.spark.bus import settle
+from tests.spark.bus import job_group, jobs_of
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, NotFound, SchemaMismatch, TableExists
@@ -94,20 +94,20 @@ def test_an_overwrite_replaces_all_rows_in_one_version(spark: SparkSession, tabl
 
 
 def test_columns_that_do_not_fit_are_refused_before_any_job_runs(spark: SparkSession, empty: Lake, table: Table):
-    spark.sparkContext.setJobGroup("misfits", "")
     frame = frame_of(spark, 0, 5)
-    for misfit, problem in (
-        (frame.withColumnRenamed("name", "other"), "no column other"),
-        (frame.withColumnRenamed("name", "NAME"), "Did you mean name"),
-        (frame.selectExpr("cast(id as string) as id", "name"), "id"),
-        (frame.select("name"), "required column is missing"),
-        (frame.select(), "the frame has no columns"),
-    ):
-        with pytest.raises(SchemaMismatch, match=problem):
-            append(misfit, NAME, lake=empty)
-        with pytest.raises(Exception, match=problem):
-            writer_of(misfit, table).save(NAME)
-    assert list(spark.sparkContext.statusTracker().getJobIdsForGroup("misfits")) == []
+    with job_group(spark, "misfits"):
+        for misfit, problem in (
+            (frame.withColumnRenamed("name", "other"), "no column other"),
+            (frame.withColumnRenamed("name", "NAME"), "Did you mean name"),
+            (frame.selectExpr("cast(id as string) as id", "name"), "id"),
+            (frame.select("name"), "required column is missing"),
+            (frame.select(), "the frame has no columns"),
+        ):
+            with pytest.raises(SchemaMismatch, match=problem):
+                append(misfit, NAME, lake=empty)
+            with pytest.raises(Exception, match=problem):
+                writer_of(misfit, table).save(NAME)
+    assert jobs_of(spark, "misfits") == set()
     assert (table.version, files_on_disk(table)) == (0, set())
 
 
@@ -184,14 +184,12 @@ def test_a_commit_that_fails_is_told_and_spark_aborts_without_deleting(spark: Sp
 
 
 def test_a_small_append_is_collected_in_one_job_and_written_as_one_file(spark: SparkSession, empty: Lake, table: Table):
-    spark.sparkContext.setJobGroup("small", "")
     frame = frame_of(spark, 0, 1000)
-    assert is_small(frame)
-    done = append(frame, NAME, lake=empty)
-    settle(spark)
-    jobs = spark.sparkContext.statusTracker().getJobIdsForGroup("small")
+    with job_group(spark, "small"):
+        assert is_small(frame)
+        done = append(frame, NAME, lake=empty)
     assert (done.version, done.row_count, done.file_count) == (1, 1000, 1)
-    assert len(jobs) == 1
+    assert len(jobs_of(spark, "small")) == 1
     assert ids(table) == list(range(1000))
 
 

@@ -190,7 +190,7 @@ def test_a_write_that_fails_has_no_task_that_goes_on(spark: SparkSession, lake: 
     with pytest.raises(Exception, match="this task fails"):
         append(spark.range(0, 2, 1, 2).selectExpr(failing), NAME, lake=lake)
     context: Any = spark.sparkContext._jsc
-    assert [one.numRunningTasks() for one in context.sc().statusTracker().getExecutorInfos()] == [0]
+    assert {one.numRunningTasks() for one in context.sc().statusTracker().getExecutorInfos()} == {0}
     assert (table.version, nothing_left(table)) == (0, True)
 
 

@@ -42,6 +42,7 @@ def make_table(lake: Lake, name: str = "shop.items", files: int = 3) -> Table:
     return table
 
 
+@pytest.mark.local_only  # tests on a cluster have the jar
 def test_lake_on_s3_without_the_jar_is_read_by_name_and_says_so_once(spark: SparkSession, seaweedfs: S3Server):
     options = {name: str(value) for name, value in seaweedfs.options.items()}
     lake = ul.connect(f"s3://lake/{os.urandom(6).hex()}", options=options)
