@@ -11,8 +11,7 @@ from pyspark.sql import SparkSession
 
 import underlay as ul
 from underlay.api.lake import Lake
-from underlay.spark import append, forget, overwrite, refresh, session, write
-from underlay.spark.catalog.follow import hear_commit
+from underlay.spark import append, forget, overwrite, refresh, register_version, session, write
 
 
 @pytest.fixture
@@ -52,6 +51,24 @@ def test_a_lake_that_is_opened_by_another_path_is_the_same(spark: SparkSession, 
 def test_what_the_data_source_commits_in_a_worker_is_seen_at_once(spark: SparkSession, lake: Lake):
     spark.range(2, 4).write.format("underlay").mode("append").save("fresh.numbers")
     assert numbers(spark) == [1, 2, 3]
+
+
+def test_what_a_stream_commits_is_seen_at_once(spark: SparkSession, lake: Lake, tmp_path: Path):
+    source = tmp_path / "source"
+    spark.range(2, 4).write.parquet(str(source))
+    stream = spark.readStream.schema("id bigint").parquet(str(source)).writeStream.format("underlay")
+    options = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
+    options.start("fresh.numbers").awaitTermination()
+    assert numbers(spark) == [1, 2, 3]
+
+
+def test_tag_that_moves_is_followed(spark: SparkSession, lake: Lake):
+    lake.table("fresh.numbers").tag("audit")
+    register_version(spark, lake, "fresh.numbers@audit")
+    lake.table("fresh.numbers").append(pa.table({"id": [2]}))
+    assert numbers(spark, "fresh.`numbers@audit`") == [1]
+    ul.connect(lake.url).table("fresh.numbers").tag("audit")
+    assert numbers(spark, "fresh.`numbers@audit`") == [1, 2]
 
 
 def test_tables_that_this_process_makes_drops_and_renames_are_followed(spark: SparkSession, lake: Lake):
@@ -101,10 +118,9 @@ def test_what_cannot_be_followed_is_unknown_and_not_old(
 ):
     newest = next(Path(lake.url.removeprefix("file://")).rglob(f"{1:020}.root"))
     newest.with_name(f"{2:020}.root").write_bytes(b"no root")
-    hear_commit(lake.url, "fresh.numbers")
-    assert "Spark no longer has the name fresh.numbers" in caplog.text
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.table("fresh.numbers")
+    assert "Spark no longer has the name fresh.numbers" in caplog.text
     with pytest.warns(UserWarning, match=r"Spark has no name fresh\.numbers"):
         assert refresh(spark, lake) == []
 
@@ -115,8 +131,8 @@ def test_new_table_whose_name_the_session_has_leaves_the_others_alone(
     spark.sql(f"create table fresh.mine (x int) using parquet location '{tmp_path / 'mine'}'")
     try:
         lake.create_table("fresh.mine", "id bigint")
-        assert "another table fresh.mine" in caplog.text
         assert spark.table("fresh.mine").columns == ["x"]
+        assert "another table fresh.mine" in caplog.text
         assert numbers(spark) == [1]
     finally:
         spark.sql("drop table fresh.mine")

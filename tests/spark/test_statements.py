@@ -56,12 +56,21 @@ HARMLESS = [
     "create table if not exists geo.towns (x int) using parquet",
     "create view if not exists geo.towns as select 1 x",
 ]
-UNDONE = [
+VIEWS = [
     "drop view geo.towns",
     "drop view if exists geo.towns",
     "alter view geo.towns as select 5 id",
     "alter view geo.towns set tblproperties ('a' = 'b')",
+    "alter view geo.towns unset tblproperties ('a')",
     "alter view geo.towns rename to geo.other",
+    "create or replace view geo.towns as select 5 id",
+    "execute immediate 'drop view geo.towns'",
+]
+SCRIPTS = [
+    "begin select 1; drop view geo.towns; end",
+    "begin if true then drop table geo.towns; end if; end",
+    "begin insert into geo.towns values (4, 'd'); end",
+    "begin while false do alter view geo.towns as select 5 id; end while; end",
 ]
 
 
@@ -116,24 +125,36 @@ def test_harmless_statements_change_nothing(spark: SparkSession, unharmed: Calla
         unharmed(statement)
 
 
-def test_change_of_the_view_is_undone_with_a_hint(
-    spark: SparkSession, unharmed: Callable[[str], None], caplog: pytest.LogCaptureFixture
-):
-    for statement in UNDONE:
-        caplog.clear()
-        spark.sql(statement)
-        assert "lake.drop_table" in caplog.text, statement
+def test_change_of_the_view_is_refused(spark: SparkSession, unharmed: Callable[[str], None]):
+    for statement in VIEWS:
+        with pytest.raises(PySparkException, match=r"geo\.towns: the name is a table of a lake"):
+            spark.sql(statement)
         unharmed(statement)
 
 
-def test_dropped_database_takes_the_names_away_until_refreshed(
-    spark: SparkSession, towns: Lake, unharmed: Callable[[str], None]
-):
-    spark.sql("drop database geo cascade")
-    with pytest.raises(PySparkException, match="NOT_FOUND"):
-        spark.table("geo.towns")
-    refresh(spark, towns)
+def test_script_that_would_change_a_table_does_nothing(spark: SparkSession, unharmed: Callable[[str], None]):
+    for statement in SCRIPTS:
+        with pytest.raises(PySparkException, match="Run the statement alone"):
+            spark.sql(statement)
+        unharmed(statement)
+    assert spark.sql("begin select count(*) as n from geo.towns; end").first().n == 3
+
+
+def test_database_with_tables_of_a_lake_is_not_dropped(spark: SparkSession, unharmed: Callable[[str], None]):
+    with pytest.raises(PySparkException, match=r"geo: the database has tables of a lake \(found geo\.towns\)"):
+        spark.sql("drop database geo cascade")
     unharmed("drop database")
+    spark.sql("create database geo_of_mine")
+    spark.sql("drop database geo_of_mine cascade")
+
+
+def test_views_of_others_are_dropped_and_altered(spark: SparkSession, unharmed: Callable[[str], None]):
+    spark.sql("create view default.towns as select 1 as id")
+    spark.sql("alter view default.towns as select 2 as id")
+    spark.sql("create or replace view default.towns as select 3 as id")
+    assert spark.table("default.towns").first().id == 3
+    spark.sql("drop view default.towns")
+    unharmed("drop view")
 
 
 def test_dropped_plan_is_an_error_that_names_the_cure(

@@ -53,7 +53,7 @@ class UnderlayDataSource(DataSource):
     known: ClassVar[StoreAddress | None] = None
     """The lake, unless an option names one."""
     driver: ClassVar[DriverLine | None] = None
-    """Workers report commits to the driver over it, so that the session's names are up to date."""
+    """Workers ask the driver over it whether they may replace a version."""
     warned: ClassVar[str | None] = None
     """The path of a file that exists once a reader has warned."""
 
@@ -102,7 +102,7 @@ class UnderlayDataSource(DataSource):
             )
         from underlay.spark.stream.write import StreamWriter
 
-        return StreamWriter(self.settings, schema, is_complete=overwrite, driver=self.driver)
+        return StreamWriter(self.settings, schema, is_complete=overwrite)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  # Spark's name
         """Reads rows that are appended to a table, or all of its changes."""

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from underlay.api.lake import Lake
 from underlay.errors import Unsupported
 from underlay.spark.api.data_source import register_source
-from underlay.spark.catalog.follow import follow_lake, hear_commit, names_of
+from underlay.spark.catalog.follow import follow_lake, names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.files.one_version import why_not_replace
 from underlay.spark.source.driver_channel import DriverListener
@@ -78,5 +78,5 @@ def _warn_of_connect() -> None:
 
 @cache
 def _listener() -> DriverListener:
-    """Receives messages of this process's workers."""
-    return DriverListener(hear_commit, why_not_replace)
+    """Answers this process's workers."""
+    return DriverListener(why_not_replace)

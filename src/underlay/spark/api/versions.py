@@ -10,6 +10,7 @@ from underlay.spark.catalog.follow import names_of
 from underlay.spark.catalog.session_catalog import check_names
 from underlay.spark.catalog.version_name import has_version, open_named
 from underlay.spark.relation.relation import frame_of
+from underlay.spark.sql.parser import pass_statements
 from underlay.spark.types.spark_types import quoted
 
 
@@ -33,6 +34,7 @@ def register_version(spark: SparkSession, lake: Lake, name: str) -> str:
     opened = open_named(lake, name)
     check_names(spark, [name])
     names = names_of(spark)
+    pass_statements(spark, names)
     with names.lock:
         names.check_free(lake.url, [name])
         names.lakes.setdefault(lake.url, lake)

@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from functools import partial
-from threading import local
 
 from pyspark.sql import SparkSession
 
 from underlay.api.lake import Lake
 from underlay.api.opened.info import TableInfo
-from underlay.errors import Damaged, InvalidRequest, NotFound, UnderlayError, Unsupported
-from underlay.index.keys import CATALOG
+from underlay.errors import Damaged, NotFound, UnderlayError, Unsupported
 from underlay.runtime.locks import ProcessLock
 from underlay.runtime.threads import side_by_side
 from underlay.spark.catalog.session_catalog import LOG, Names, check_names
 from underlay.spark.catalog.version_name import has_version, open_named, without_version
-from underlay.spark.jvm.gateway import GATEWAY_ERRORS
 from underlay.spark.start.open_session import is_running
-from underlay.table.versions.commit_listeners import Watcher, unwatch, watch
 
 _THREADS = 4
-_FAILURES: tuple[type[Exception], ...] = (UnderlayError, *GATEWAY_ERRORS)
 
-_applications: dict[str, tuple[Names, Watcher]] = {}
+_applications: dict[str, Names] = {}
 _starting = ProcessLock()
-_doing = local()
-"""Whether this thread is updating names. It may then complete what another process began; its own commits are not
-news."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,19 +31,15 @@ class Followed:
 
 
 def names_of(spark: SparkSession) -> Names:
-    """The names of a session's application. From now on they follow this process's commits."""
+    """The names of a session's application."""
     application = spark.sparkContext.applicationId
     with _starting:
-        for other, (names, watcher) in list(_applications.items()):
+        for other, names in list(_applications.items()):
             if not is_running(names.spark):
-                unwatch(watcher)
                 del _applications[other]
         if application not in _applications:
-            names = Names(spark)
-            watcher = partial(_hear_folder, names, os.getpid())
-            watch(watcher)
-            _applications[application] = (names, watcher)
-        return _applications[application][0]
+            _applications[application] = Names(spark)
+        return _applications[application]
 
 
 def follow_lake(names: Names, lake: Lake, *, is_catalog_only: bool = False) -> Followed:
@@ -103,59 +90,10 @@ def follow_table(names: Names, lake: Lake, name: str) -> None:
             LOG.warning("Spark no longer has the name %s: %s", name, failure)
 
 
-def hear_commit(lake_url: str, table: str) -> None:
-    """A worker of this process committed to the table of this name. Never raises."""
-    for names, _ in list(_applications.values()):
-        lake = names.lake_at(lake_url)
-        if lake is not None:
-            _follow(names, lake, [table])
-
-
-def _hear_folder(names: Names, process: int, store_url: str, folder: str) -> None:
-    """This process committed to the table in a folder, or to the catalog. A fork of it has no session."""
-    lake = names.lake_at(store_url)
-    is_heeded = not getattr(_doing, "is_putting", False) and os.getpid() == process and is_running(names.spark)
-    if lake is None or not is_heeded:
-        return
-    if folder == CATALOG:
-        _follow(names, lake, None)
-        return
-    found = [entry.name for entry in names.entries_of(lake.url) if entry.folder == folder]
-    _follow(names, lake, [name for name in found if not has_version(name)])
-
-
-def _follow(names: Names, lake: Lake, tables: list[str] | None) -> None:
-    """Follow some tables, or all. On an error, which is logged, the session loses the tables' names: it never shows an
-    old version as the newest.
-    """
-    try:
-        if tables is None or any(names.find(name) is None for name in tables):
-            followed = follow_lake(names, lake, is_catalog_only=True)
-            for name, failure in followed.left_out.items():
-                LOG.warning("Spark has no name %s: %s", name, failure)
-        else:
-            for name in tables:
-                follow_table(names, lake, name)
-    except InvalidRequest as error:
-        LOG.warning("Spark does not see the newest tables of %s: %s", lake.url, error)  # and nothing that is gone
-    except _FAILURES as error:
-        LOG.warning("Spark has no names for the tables of %s until underlay.spark.refresh: %s", lake.url, error)
-        _forget_lake(names, lake)
-
-
-def _forget_lake(names: Names, lake: Lake) -> None:
-    try:
-        with names.lock:
-            _forget_all(names, [entry.name for entry in names.entries_of(lake.url)])
-    except GATEWAY_ERRORS as error:
-        LOG.warning("the Spark session is lost: %s", error)
-
-
 def _put(names: Names, lake: Lake, lost: set[str], name: str) -> UnderlayError | None:
     """Point a name at the lake's current table. Returns why the table cannot be read, if so. A name that is up to date
     is left alone, unless it is among the lost.
     """
-    _doing.is_putting = True
     try:
         opened = open_named(lake, name)
         root, revision = opened.read_head().root, opened.read_head().revision
@@ -164,8 +102,6 @@ def _put(names: Names, lake: Lake, lost: set[str], name: str) -> UnderlayError |
             names.put(lake.url, name, opened)
     except (Unsupported, NotFound, Damaged) as error:
         return error
-    finally:
-        _doing.is_putting = False
     return None
 
 

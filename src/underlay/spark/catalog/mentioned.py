@@ -43,13 +43,15 @@ def follow_text(names: Names, text: str) -> None:
         names.views[_plain(made[1])] = words
 
 
-def follow_name(names: Names, parts: list[str]) -> None:
-    """Point a single name at the newest version. An unknown name may be a new table's."""
+def follow_name(names: Names, parts: list[str], *, is_table: bool = False) -> None:
+    """Point a single name at the newest version. An unknown name may be a new table's, or a database's unless it
+    `is_table`.
+    """
     key = parts[-2].lower() if len(parts) > 1 else None, parts[-1].lower()
     mentioned = [entry for entry in names.mentioned({key[1]}) if key[0] in (None, entry.key[0])]
     for entry in mentioned:
         _follow_entry(names, entry)
-    if not mentioned and len(parts) > 1:
+    if not mentioned if len(parts) > 1 else not is_table:
         follow_catalogs(names)
     for words in [names.views[key[1]]] if key[1] in names.views else []:
         for entry in names.mentioned(words):

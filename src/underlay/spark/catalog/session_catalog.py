@@ -1,8 +1,8 @@
 """Keeps the names of lakes' tables in a Spark application.
 
 They are views in the catalog that all sessions of an application share (see `view_entry`). Spark refuses to write to a
-view; what it does not refuse, such as DROP and ALTER VIEW, is undone at once, so that a name means the lake's table as
-long as the lake has it. Only DROP DATABASE … CASCADE removes names, until the next `refresh`.
+view; our parser refuses what Spark would do to one, such as DROP and ALTER VIEW (see `sql.statements`), so that a name
+means the lake's table as long as the lake has it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,6 @@ class Names:
         """The user's views whose text mentions tables of a lake, with all words of the text."""
         self.catalogs: dict[str, int] = {}
         """The newest catalog entry that the names reflect, by the lake's URL."""
-        call(announcing, "addListener", Undo(self._catalog, self._entries))
 
     def lake_at(self, url: str) -> Lake | None:
         """The lake with this URL, or that another spelling of its directory names."""
@@ -181,44 +180,6 @@ class Names:
 
     def _remove_plan(self, hidden: str) -> None:
         call(self._plans, "remove", hidden)
-
-
-class Undo:
-    """Listens to Spark's catalog events, and puts dropped names back at once. Called from the JVM.
-
-    It takes no lock of ours: its caller may hold Spark's own, for which we wait while we hold ours.
-    """
-
-    def __init__(self, catalog: JavaObject, entries: dict[tuple[str, str], ViewEntry]) -> None:
-        self._catalog = catalog
-        self._entries = entries
-
-    def onEvent(self, event: JavaObject) -> None:  # noqa: N802  # Spark's name
-        """Called before and after a change."""
-        kind, _, rest = call_text(event, "toString").rstrip(")").partition("(")
-        database, *others = rest.split(",")
-        if kind == "DropDatabaseEvent":
-            for key in [key for key in list(self._entries) if key[0] == database]:
-                self._entries.pop(key, None)
-        entry = self._entries.get((database, others[0])) if others else None
-        if entry is None or kind not in ("DropTableEvent", "AlterTableEvent", "RenameTableEvent"):
-            return
-        call(self._catalog, "createTable", entry.view, True)
-        if kind == "AlterTableEvent":
-            call(self._catalog, "alterTable", entry.view)
-        elif kind == "RenameTableEvent":
-            call(self._catalog, "dropTable", database, others[1], True, True)
-        LOG.warning(
-            "%s is a table of the lake %s: the change to its name was undone. "
-            "Call lake.drop_table, lake.rename_table or underlay.spark.overwrite instead.",
-            entry.name,
-            entry.lake_url,
-        )
-
-    class Java:
-        """The Java interfaces of py4j's proxy."""
-
-        implements = ("org.apache.spark.sql.catalyst.catalog.ExternalCatalogEventListener",)
 
 
 def _texts(found: JavaObject) -> list[str]:

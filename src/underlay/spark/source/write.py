@@ -57,7 +57,6 @@ class TableWriter(DataSourceArrowWriter):
         self._is_overwrite = is_overwrite
         self._pin = Pin.of(head)
         self._staging = msgspec.msgpack.encode(staging_for(head))
-        self._driver = driver
         self._is_repeat = find_token(table.writable(), head, options.token) is not None
         self._job = None if self._is_repeat else _announce(head)
 
@@ -82,8 +81,6 @@ class TableWriter(DataSourceArrowWriter):
             commit_staged(table, head, staged, token=self._options.token, is_overwrite=self._is_overwrite)
         finally:
             _withdraw(head, self._job)
-        if self._driver is not None:
-            self._driver.tell_committed(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Delete what tasks wrote, if a task failed: only then was the commit certainly not tried (R1).

@@ -74,7 +74,13 @@ def named_relation(plan: JavaObject) -> NamedRelation:
         found = call(plan, "identifier")
         parts = [*call_texts(found, "namespace"), call_text(found, "name")]
         return NamedRelation(parts=parts, name=tuple(parts))
-    if kind in ("UnresolvedRelation", "UnresolvedTable", "UnresolvedTableOrView", "UnresolvedIdentifier"):
+    if kind in (
+        "UnresolvedRelation",
+        "UnresolvedTable",
+        "UnresolvedTableOrView",
+        "UnresolvedView",
+        "UnresolvedIdentifier",
+    ):
         method = "nameParts" if kind == "UnresolvedIdentifier" else "multipartIdentifier"
         parts = texts_of(call(plan, method))
         return NamedRelation(parts=parts, name=tuple(parts))

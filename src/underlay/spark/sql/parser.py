@@ -57,7 +57,7 @@ class LakeParser:
         """Parse the argument of `spark.table` since Spark 4.3: a name that may have a version."""
         with self._gateway.raising_errors():
             found = call(self._parser, "parseTemporalTableIdentifier", text)
-            follow_name(self._names, _parts(call(found, "nameParts")))
+            follow_name(self._names, _parts(call(found, "nameParts")), is_table=True)
             return found
 
     def __getattr__(self, method: str) -> object:

@@ -22,7 +22,6 @@ from underlay.change.rows.staged import Staged, Staging, discard, staging_for
 from underlay.errors import Inconsistent, InvalidRequest, Unavailable, Unsupported
 from underlay.ingest.exactly_once.stream import StreamKey, commit_epoch
 from underlay.runtime.threads import side_by_side
-from underlay.spark.source.driver_channel import DriverLine
 from underlay.spark.source.options import SourceOptions
 from underlay.spark.source.pinned import Pin
 from underlay.spark.stream.query import QUERY_ID, read_offsets
@@ -57,9 +56,7 @@ class EpochFiles(WriterCommitMessage):
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writes epochs. Its constructor raises SchemaMismatch and InvalidRequest, before any task runs."""
 
-    def __init__(
-        self, options: SourceOptions, schema: StructType, *, is_complete: bool = False, driver: DriverLine | None = None
-    ) -> None:
+    def __init__(self, options: SourceOptions, schema: StructType, *, is_complete: bool = False) -> None:
         options.check_for_streaming_out()
         if is_complete:
             raise InvalidRequest(
@@ -72,7 +69,6 @@ class StreamWriter(DataSourceStreamArrowWriter):
             head = options.open().read_head()
         check_columns(schema, head.root.definition, options.naive_timestamps)
         self._options = options
-        self._driver = driver
         self._pin = Pin.of(head)
         self._staging = msgspec.msgpack.encode(staging_for(head))
 
@@ -106,11 +102,9 @@ class StreamWriter(DataSourceStreamArrowWriter):
         facts = read_offsets(self._options.checkpoint, batchId)
         try:
             staged = seen_by_driver(table.lake.store, head.revision.keys.folder, [one.staged for one in found])
-            done = commit_epoch(table, head, key, batchId, staged, facts=facts)
+            commit_epoch(table, head, key, batchId, staged, facts=facts)
         finally:
             _withdraw(found, table.lake.store)
-        if self._driver is not None and not done.is_repeat:
-            self._driver.tell_committed(table.lake.store.url, self._options.table)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's
         """Delete what tasks wrote, if a task failed: only then was the commit certainly not tried (R1)."""

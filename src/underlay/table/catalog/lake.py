@@ -27,7 +27,6 @@ from underlay.store.probe import probe_store
 from underlay.store.store import Store
 from underlay.table.catalog.changes import CatalogChange
 from underlay.table.versions.chain import NONE, Chain
-from underlay.table.versions.commit_listeners import tell
 from underlay.table.versions.environment import Surroundings, uuid7
 from underlay.table.versions.links import ChainKeys, check_parent
 from underlay.table.versions.publish import Lost
@@ -146,9 +145,7 @@ class LakeCatalog:
             if not isinstance(result, Lost):
                 # When two processes finish one change, the entry in the store may have the other's bytes.
                 published = entry if commit_id is None else self._decode(self._chain.get(entry.number), entry.number)
-                kept = self._keep(self._follow(head, published), is_own=True)
-                tell(self.store.url, CATALOG)
-                return kept
+                return self._keep(self._follow(head, published), is_own=True)
             winner = self._decode(result.winner, entry.number)
             check_parent(self._chain.keys, winner.number, CommitIds(winner.commit_id, winner.parent_id), _known(head))
             self._keep(self._follow(head, winner))

@@ -16,7 +16,6 @@ from underlay.runtime.locks import ProcessLock
 from underlay.schema.record import from_record
 from underlay.store.store import Store
 from underlay.table.versions.chain import NONE, Chain
-from underlay.table.versions.commit_listeners import tell
 from underlay.table.versions.environment import Surroundings, uuid7
 from underlay.table.versions.links import ChainKeys, check_parent
 from underlay.table.versions.publish import Lost
@@ -165,8 +164,6 @@ class Revision:
         if isinstance(result, Lost):
             return self.decode(result.winner, root.version)
         self._keep(root, is_own=True)
-        if root.terminal is None:  # otherwise a catalog entry follows, which is announced
-            tell(self.store.url, self.table_folder)
         return None
 
     def _keep(self, root: Root, *, is_own: bool = False) -> None:
