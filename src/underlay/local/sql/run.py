@@ -60,9 +60,8 @@ def run_sql(
     """Run one statement that reads. Each table is one snapshot, however often it is named.
 
     Raises InvalidRequest with DuckDB's own words, TableNotFound, and whatever reading the tables raises, possibly
-    later, while rows are read. `given` are tables with one-part names, `views` the system views. `external_access` lets
-    SQL reach files and the network like this process. The tables record their scans in `scans`. `is_dry`: the tables
-    have no rows, and there is no answer.
+    later, while rows are read. `given` are tables with one-part names, `views` the system views. With `external_access`
+    SQL reaches files and the network. Tables record their scans in `scans`. `is_dry`: they have no rows, no answer.
     """
     _check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
