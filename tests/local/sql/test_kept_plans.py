@@ -31,13 +31,13 @@ def lake(tmp_path):
 def texts(monkeypatch: pytest.MonkeyPatch):
     """What DuckDB is asked to run."""
     found: list[str] = []
-    stream = module._stream
+    stream = module.stream_rows
 
     def note(connection, text, parameters):
         found.append(text.split()[0])
         return stream(connection, text, parameters)
 
-    monkeypatch.setattr(module, "_stream", note)
+    monkeypatch.setattr(module, "stream_rows", note)
     return found
 
 

@@ -10,7 +10,6 @@ from underlay.local.sql import run as module
 from underlay.local.sql import small_scan
 from underlay.local.sql.engine import take_engine
 from underlay.local.text.statement import reads_one_table
-from underlay.local.text.words import words_of
 
 
 @pytest.fixture
@@ -67,11 +66,11 @@ def test_many_rows_are_read_on_all_threads_and_once(lake, threads, monkeypatch: 
     ],
 )
 def test_what_may_be_more_than_one_pass_over_a_table_has_all_threads(text: str):
-    assert not reads_one_table(words_of(text))
+    assert not reads_one_table(text)
 
 
 @pytest.mark.parametrize(
     "text", ["select * from a.t", "SELECT count(*), max(id) FROM a.t AS x WHERE f(x.id, 1) > 2 GROUP BY 1, 2 LIMIT 3;"]
 )
 def test_one_pass_over_a_table_is_recognised(text: str):
-    assert reads_one_table(words_of(text))
+    assert reads_one_table(text)

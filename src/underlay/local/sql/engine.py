@@ -10,7 +10,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import RLock
@@ -25,12 +25,16 @@ from underlay.runtime.fork import leave_to_parent, start_afresh_after_fork
 from underlay.runtime.locks import cached_property
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from underlay.local.sql.kept_views import (  # loads pyarrow.dataset, which `select 1` does not need
         KeptViews,
         ShownTable,
     )
 
 MAX_IDLE = 4
+IS_DUCKDB_1 = duckdb.__version__.startswith("1.")
+_BATCH_ROWS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,3 +265,24 @@ def take_engine(
 def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
     """Return an engine for another query, after undoing what was done on the connection."""
     _pool.give_back(engine, connection)
+
+
+def stream_rows(
+    connection: duckdb.DuckDBPyConnection, text: str, parameters: Sequence[object] | Mapping[str, object] | None
+) -> pa.RecordBatchReader:
+    """Stream the rows: with DuckDB 1 from a statement, as its relations hang with parameters and our scans; with DuckDB
+    2 from a relation, as its statements materialise all rows first.
+    """
+    if IS_DUCKDB_1:
+        return connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS)
+    try:
+        relation = connection.sql(text, params=parameters)
+    except duckdb.ProgrammingError:
+        connection.execute(text, parameters)  # fails in the same way, and reports the position
+        raise
+    return relation.to_arrow_reader(_BATCH_ROWS)
+
+
+def types_of(connection: duckdb.DuckDBPyConnection) -> list[str]:
+    """DuckDB's types of the columns of the statement that runs."""
+    return [str(kind) for _, kind, *_ in connection.description or ()]

@@ -52,6 +52,20 @@ class Worker:
         return True
 
 
+class NoWorker(Worker):
+    """Makes every call where it is asked for: for calls that take no time."""
+
+    def __init__(self) -> None:
+        pass
+
+    def call(self, function: Callable[[], _T], interrupt: Callable[[], None]) -> _T:
+        """What the function returns or raises."""
+        return function()
+
+    def close(self) -> None:
+        """There is no thread."""
+
+
 def _fulfil(future: Future[_T], function: Callable[[], _T], over: SimpleQueue[None]) -> None:
     if not future.set_running_or_notify_cancel():
         return

@@ -13,7 +13,7 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest
 from underlay.local.show.frames import as_pandas, as_polars, check_installed
 from underlay.local.show.text import draw
-from underlay.local.sql.interruptible import Worker
+from underlay.local.sql.interruptible import NoWorker, Worker
 
 if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped]  # optional, and without types
@@ -52,10 +52,18 @@ class SqlResult:
         self._closing = weakref.finalize(self, close)
 
     @classmethod
-    def of_table(cls, rows: pa.Table) -> SqlResult:
+    def of_table(cls, rows: pa.Table, types: Sequence[str] | None = None) -> SqlResult:
         """A result of rows that are in memory already."""
         reader, nothing = rows.to_reader(), _nothing
-        return cls(reader, worker=Worker(), close=nothing, translate=_as_it_is, interrupt=nothing, on_end=nothing)
+        return cls(
+            reader,
+            worker=NoWorker(),
+            close=nothing,
+            translate=_as_it_is,
+            interrupt=nothing,
+            on_end=nothing,
+            types=types,
+        )
 
     @property
     def is_explanation(self) -> bool:

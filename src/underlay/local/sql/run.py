@@ -11,7 +11,7 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest
 from underlay.local.dataset.failures import FilterMisread
 from underlay.local.sql.duckdb_errors import from_duckdb
-from underlay.local.sql.engine import Engine, give_back, take_engine
+from underlay.local.sql.engine import IS_DUCKDB_1, Engine, give_back, stream_rows, take_engine, types_of
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.tables import SYSTEM, QueriedTable, QueriedTables, Resolve, Views
 from underlay.local.text.statement import (
@@ -40,8 +40,6 @@ Parameters = Sequence[object] | Mapping[str, object]
 _PUSHDOWN = ("Arrow Scan Pushdown Filter", "Arrow Filter Pushdown")
 """Parts of DuckDB's message when it cannot push down a filter that it could apply itself, such as some IS DISTINCT
 FROM."""
-_BATCH_ROWS = 1 << 17
-_IS_DUCKDB_1 = duckdb.__version__.startswith("1.")
 _COUNT = ["select", "count", "(", "*", ")", "from"]
 
 
@@ -74,7 +72,7 @@ def run_sql(
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
 
     def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
-        names = {pair.lower() for pair in sources.pairs}
+        names = rewritten.folded_pairs
         engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads, names=names)
         query = _Query(engine, engine.connect(), rewritten, sources, others)
         if scans is not None:
@@ -91,7 +89,7 @@ def run_sql(
 
     def run_pushing() -> SqlResult:
         """Run on one thread if scans keep few rows: threads that wait for each other take longer than these rows."""
-        if others is None and reads_one_table(rewritten.tokens):
+        if others is None and reads_one_table(rewritten.text):
             from underlay.local.sql.small_scan import TooManyRowsError
 
             try:
@@ -129,20 +127,6 @@ def _check_given(text: object, parameters: object) -> None:
         )
 
 
-def _stream(connection: duckdb.DuckDBPyConnection, text: str, parameters: Parameters | None) -> pa.RecordBatchReader:
-    """Stream the rows: with DuckDB 1 from a statement, as its relations hang with parameters and our scans; with DuckDB
-    2 from a relation, as its statements materialise all rows first.
-    """
-    if _IS_DUCKDB_1:
-        return connection.execute(text, parameters).to_arrow_reader(_BATCH_ROWS)
-    try:
-        relation = connection.sql(text, params=parameters)
-    except duckdb.ProgrammingError:
-        connection.execute(text, parameters)  # fails in the same way, and reports the position
-        raise
-    return relation.to_arrow_reader(_BATCH_ROWS)
-
-
 class _Query:
     def __init__(
         self,
@@ -157,6 +141,7 @@ class _Query:
         self._text = rewritten.text
         self._tokens = rewritten.tokens
         self._has_travels = bool(rewritten.travels)
+        self._pairs = rewritten.pairs
         self._sources = sources
         self._given = given
         self._failures: list[Exception] = []
@@ -197,7 +182,7 @@ class _Query:
             return self._result(self._text, parameters)
         self._connection.close()
         self._connection, execute = plan
-        return self._result(execute, None)
+        return self._small_result(execute)
 
     def run_dry(self, parameters: Parameters | None) -> SqlResult:
         """Run the query over tables without rows, to record its scans. There is no answer."""
@@ -237,7 +222,7 @@ class _Query:
             return TooManyRowsError()
         if self._failures:
             return self._failures[0]
-        return from_duckdb(error, self._sources.tables, self._sources.pairs)
+        return from_duckdb(error, self._sources.tables, self._pairs)
 
     def _stop_pushing(self) -> None:
         """Switch to an engine without pushdown, before anything was done on this one."""
@@ -248,7 +233,7 @@ class _Query:
 
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
         connection = self._connection
-        reader = self._engine.worker.call(lambda: _stream(connection, text, parameters), self.interrupt)
+        reader = self._engine.worker.call(lambda: stream_rows(connection, text, parameters), self.interrupt)
         self._is_begun = True
         self._engine.has_ended = False
         return SqlResult(
@@ -258,8 +243,22 @@ class _Query:
             translate=self.translate,
             interrupt=self.interrupt,
             on_end=self._end,
-            types=[str(kind) for _, kind, *_ in connection.description or ()],
+            types=types_of(connection),
         )
+
+    def _small_result(self, text: str) -> SqlResult:
+        """The rows of a kept plan, one batch as it scans few rows: read at once, in one call of the worker."""
+        connection, self._engine.has_ended = self._connection, False
+
+        def read() -> tuple[pa.Table, list[str]]:
+            reader = stream_rows(connection, text, None)
+            types = types_of(connection)
+            return reader.read_all(), types
+
+        rows, types = self._engine.worker.call(read, self.interrupt)
+        self._end()
+        self.close()
+        return SqlResult.of_table(rows, types)
 
     def _end(self) -> None:
         self._engine.has_ended = True
@@ -270,7 +269,7 @@ class _Query:
         """
         if self._engine.gives_places:  # positions in a kept plan count from PREPARE
             return False
-        return _IS_DUCKDB_1 and self._engine.threads == 1 and self._given is None and not parameters
+        return IS_DUCKDB_1 and self._engine.threads == 1 and self._given is None and not parameters
 
     def _show(self, tables: Iterable[ShownTable], engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:
         """Show the engine the lake's tables, and what else the query names.

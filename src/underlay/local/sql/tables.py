@@ -13,7 +13,7 @@ import pyarrow as pa
 from underlay.errors import Unsupported
 from underlay.index.catalog import split_name
 from underlay.local.sql.duckdb_errors import no_table
-from underlay.local.text.time_travel import Rewritten, Travel, dotted_names
+from underlay.local.text.time_travel import Rewritten, Travel
 from underlay.runtime.locks import cached_property
 
 if TYPE_CHECKING:
@@ -62,11 +62,6 @@ class QueriedTables:
         return sorted(self._list_tables())
 
     @cached_property
-    def pairs(self) -> list[str]:
-        """Every `a.b` in the text: tables, and columns of tables."""
-        return [f"{dataset}.{table}" for dataset, table in dotted_names(self._rewritten.tokens)]
-
-    @cached_property
     def named(self) -> list[QueriedTable]:
         """The tables and versions whose names occur in the text, or all tables if it queries the catalog."""
         newest = ((name, self._resolve(name, None, None)) for name in self._names())
@@ -74,9 +69,8 @@ class QueriedTables:
             *map(self._version, self._rewritten.travels),
             *(_source(name, dataset) for name, dataset in newest if dataset is not None),
         ]
-        written = {pair.lower() for pair in self.pairs}
         for source in found:
-            if f"{source.schema}.{source.table}".lower() in written:
+            if f"{source.schema}.{source.table}".lower() in self._rewritten.folded_pairs:
                 refuse_alike_names(source.dataset.schema, f"{source.schema}.{source.table}")
         return found
 
@@ -85,10 +79,9 @@ class QueriedTables:
         """The system views whose names occur in the text, by their names in the dataset; a table of the same name
         wins.
         """
-        words = {token.text.lower() for token in self._rewritten.tokens}
-        if self._views is None or SYSTEM not in words:
+        if self._views is None or SYSTEM not in self._rewritten.words:
             return {}
-        pairs = {pair.lower() for pair in self.pairs} - {table.lower() for table in self.tables}
+        pairs = self._rewritten.folded_pairs - {table.lower() for table in self.tables}
         return {name: view for name, view in self._views().items() if f"{SYSTEM}.{name}" in pairs}
 
     @cached_property
@@ -109,10 +102,9 @@ class QueriedTables:
 
     def _names(self) -> list[str]:
         """The tables whose newest version is needed. Some of these names may really be columns."""
-        words = {token.text.lower() for token in self._rewritten.tokens}
-        if not words.isdisjoint(_CATALOGS):
+        if not self._rewritten.words.isdisjoint(_CATALOGS):
             return self.tables
-        pairs = {pair.lower() for pair in self.pairs}
+        pairs = self._rewritten.folded_pairs
         return [name for name in self.tables if name.lower() in pairs] if pairs else []
 
     def _version(self, travel: Travel) -> QueriedTable:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import duckdb
 
 from underlay.errors import InvalidRequest
 from underlay.local.text.time_travel import Token, is_name
-from underlay.local.text.words import Word, WordType
+from underlay.local.text.words import Word, WordType, words_of
 
 _MAX_INT64 = 2**63 - 1
 _READ_TYPES = (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
@@ -169,12 +170,13 @@ def _after_queries(tokens: Sequence[Word], at: int) -> int:
     return at
 
 
-def reads_one_table(tokens: Sequence[Token]) -> bool:
+@lru_cache(maxsize=256)
+def reads_one_table(text: str) -> bool:
     """Whether the statement is one SELECT from one table, so that its work is proportional to the table's rows.
 
     May say no for such a statement, but never says yes for another.
     """
-    words = [token.text.upper() for token in tokens]
+    words = [token.text.upper() for token in words_of(text)]
     if words[:1] != ["SELECT"] or words.count("SELECT") != 1 or words.count("FROM") != 1 or _MANY_ROWS & set(words):
         return False
     begin = words.index("FROM") + 1

@@ -20,6 +20,7 @@ from typing import Protocol
 
 from underlay.errors import InvalidRequest
 from underlay.local.text.words import Word, WordType, words_of
+from underlay.runtime.locks import cached_property
 
 _TEXT = (WordType.STRING, WordType.NATIONAL_STRING)
 _NOT_NAMES = frozenset(("STRING", "NATIONAL_STRING", "NUMBER", "HEREDOC_STRING", "BYTE_STRING", "RAW_STRING"))
@@ -63,13 +64,28 @@ class Travel:
     as_of: datetime | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Rewritten:
-    """The text for the engine, its words, and the versions that it names, each once."""
+    """The text for the engine, its words, and the versions that it names, each once. Kept, for the next time."""
 
     text: str
     tokens: tuple[Word, ...]
     travels: tuple[Travel, ...]
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Its words in lower case."""
+        return frozenset(token.text.lower() for token in self.tokens)
+
+    @cached_property
+    def pairs(self) -> tuple[str, ...]:
+        """Every `a.b`: tables, and columns of tables."""
+        return tuple(f"{dataset}.{table}" for dataset, table in dotted_names(self.tokens))
+
+    @cached_property
+    def folded_pairs(self) -> frozenset[str]:
+        """The same in lower case."""
+        return frozenset(map(str.lower, self.pairs))
 
 
 @dataclass(frozen=True, slots=True)
