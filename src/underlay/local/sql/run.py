@@ -79,7 +79,7 @@ def run_sql(
             scans.clear()  # the scans of an engine that gave up
         try:
             return query.run_dry(parameters) if is_dry else query.run(parameters)
-        except duckdb.Error as error:
+        except (duckdb.Error, pa.ArrowException, OSError) as error:  # as SqlResult does: rows may be read here
             translated = query.translate(error)
             query.close()
             raise translated from error
