@@ -5,17 +5,15 @@ from __future__ import annotations
 import httpx
 
 from tests.server.conftest import Served, run
-from tests.server.on_spark.values import KINDS, ROWS, SAME
+from tests.server.on_spark.conftest import ended
+from tests.server.on_spark.values import KINDS, ROWS, SAME, UNLIKE
 
 
 def test_statements_run_on_spark_when_they_ask_for_it(client: httpx.Client, served: Served):
     """The one test of the gate that starts the Spark of a server."""
     assert served.service.spark.pid is None  # nothing asked for it yet
     text = "select zone, count(*) n, sum(price) total from shop.orders group by zone order by zone"
-    asked = {"sql": text, "engine": "spark", "wait": 60}
-    answer = client.post("/v1/statements", json=asked).json()
-    while answer["state"] == "running":
-        answer = client.get(f"/v1/statements/{answer['id']}?wait=60").json()
+    answer = ended(client, {"sql": text, "engine": "spark"})
     assert (answer["engine"], answer["engine_reason"]) == ("spark", "asked for")
     assert answer["tables"] == [{"name": "shop.orders", "version": 1}]
     assert (answer["row_count"], answer["stats"]["blocks_read"], answer["plans"][0]["columns"]) == (
@@ -35,8 +33,12 @@ def test_statements_run_on_spark_when_they_ask_for_it(client: httpx.Client, serv
     on_spark, on_duckdb = (run(client, stored, engine=engine).json() for engine in ("spark", "duckdb"))
     assert (on_spark["columns"], on_spark["rows"]) == (on_duckdb["columns"], on_duckdb["rows"])
     for text in SAME:
-        on_spark, on_duckdb = (run(client, text, engine=engine) for engine in ("spark", "duckdb"))
-        assert on_spark.json()["rows"] == on_duckdb.json()["rows"], text
+        chosen, reason, columns, found = _kept(client, text, "auto")
+        assert (chosen, columns, found) == ("spark", *_kept(client, text, "duckdb")[2:]), (text, reason)
+        assert reason.startswith("its plan reads ")
+    for text in UNLIKE:
+        chosen, reason, columns, found = _kept(client, text, "auto")
+        assert (chosen, columns, found) == ("duckdb", *_kept(client, text, "duckdb")[2:]), (text, reason)
 
     unseen, absent = (run(client, f"select * from secret.{name}", engine="spark") for name in ("pay", "pax"))
     assert unseen.status_code == 404
@@ -53,3 +55,10 @@ def test_statements_run_on_spark_when_they_ask_for_it(client: httpx.Client, serv
         changed = writer.post("/v1/statements", json={"sql": "delete from shop.orders where id = 1", "engine": "spark"})
     assert (changed.json()["engine"], changed.json()["engine_reason"]) == ("duckdb", "changes do not run on Spark")
     assert run(client, "select count(*) from shop.orders", engine="spark").json()["rows"] == [[4999]]
+
+
+def _kept(client: httpx.Client, text: str, engine: str) -> tuple[str, str, list[object], list[object]]:
+    """The engine that ran it, why, the columns, and the rows."""
+    found = ended(client, {"sql": text, "engine": engine})
+    rows = client.get(f"/v1/statements/{found['id']}/rows").json()["rows"]
+    return found["engine"], found["engine_reason"], found["columns"], rows

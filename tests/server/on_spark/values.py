@@ -27,9 +27,20 @@ select id, zone, price from shop.orders where id between 10 and 20 and zone <> '
 select o.id from shop.orders o join shop.orders p on o.id = p.id + 1 where p.id < 5 order by o.id
 select id from shop.orders where id < 3 union all select id from shop.orders where id < 2 order by id
 with x as (select zone, count(*) n from shop.orders group by zone) select zone from x where n > 714 order by zone
-select zone, row_number() over (partition by zone order by id) r from shop.orders where id < 9 order by zone, r
 select id, case id when 1 then 'a' else 'b' end, coalesce(null, id), id is null from shop.orders where id < 2 order by 1
-select id from shop.kinds order by whole nulls first, large nulls last
+select k.id, whole, large, part from shop.kinds k, shop.orders o where o.id = 1 order by whole, large desc
+select k.id from shop.kinds k, shop.orders o where o.id = 1 order by whole nulls first, large nulls last
 select distinct zone from shop.orders where zone like '%1' or zone in ('zone 2', 'zone 3') order by zone
-select count(*) filter (where id > 5), sum(price), min(price), max(price), abs(-3), upper(min(zone)) from shop.orders
+select count(*) filter (where id > 5), sum(price), min(price), max(price), length(min(zone)) from shop.orders
 """.strip().splitlines()
+"""Whoever runs them: the same rows, names and types of columns."""
+UNLIKE = """
+select avg(price) from shop.orders
+select id / 2 from shop.orders where id < 3 order by id
+select zone, row_number() over (partition by zone order by id) r from shop.orders where id < 9 order by zone, r
+select k.list_ from shop.kinds k, shop.orders o where o.id = k.id order by k.id
+describe shop.orders
+select 1
+select id from shop.orders where id = -1
+""".strip().splitlines()
+"""What `auto` leaves to DuckDB, with another threshold too."""

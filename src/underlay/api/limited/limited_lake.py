@@ -80,11 +80,11 @@ class LimitedLake:
     def _views(self) -> Mapping[str, SystemView]:
         return {**self._lake._system_views(), **self._own_views}
 
-    def plan_sql(self, text: str, parameters: Parameters | None = None) -> None:
+    def plan_sql(self, text: str, parameters: Parameters | None = None) -> Mapping[str, str]:
         """Have `scans` say what the query would scan, without reading. Raises InvalidRequest for a change."""
         if is_change(text):
             raise InvalidRequest("only queries have a plan", hint="EXPLAIN says what a change would do.")
-        run_sql(
+        found = run_sql(
             text,
             self._dataset,
             lambda: self.names,
@@ -93,6 +93,7 @@ class LimitedLake:
             scans=self.scans,
             is_dry=True,
         )
+        return dict(zip(found.schema.names, found.types or (), strict=True))
 
     def table(
         self, name: str, *, version: int | None = None, tag: str | None = None, as_of: datetime | None = None

@@ -62,6 +62,9 @@ def serve(
     master: Annotated[
         str, typer.Option(metavar="URL", help="Where Spark runs, such as spark://host:7077.")
     ] = "local[*]",
+    spark_from: Annotated[
+        str, typer.Option(metavar="SIZE", help="With auto, Spark runs queries that read at least this much.")
+    ] = "8GiB",
     spark_memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")] = "2GiB",
     workers: Annotated[int, typer.Option(min=1, max=64, help="Statements at once, each in a process of its own.")] = 4,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of each worker's engine.")] = "1GiB",
@@ -116,6 +119,7 @@ def serve(
             tokens=tokens,
             engine=engine,
             master=master,
+            spark_from=spark_from,
             spark_memory=spark_memory,
             workers=workers,
             memory=memory,

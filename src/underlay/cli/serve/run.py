@@ -28,6 +28,7 @@ class ServeChoice:
     tokens: str | None
     engine: str | None
     master: str
+    spark_from: str
     spark_memory: str
     workers: int
     memory: str
@@ -74,6 +75,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         limits=ServerLimits(
             running=chosen.workers,
             memory_bytes=read_size(chosen.memory),
+            spark_from_bytes=read_size(chosen.spark_from),
             spark_memory_bytes=read_size(chosen.spark_memory),
             statement_seconds=chosen.timeout_seconds,
         ),

@@ -66,16 +66,21 @@ class NotingDataset(ds.Dataset):
         return ds.Scanner.from_batches(iter(()), schema=self.schema, columns=chosen)
 
 
-def run_without_rows(connection: duckdb.DuckDBPyConnection, text: str, parameters: object) -> None:
-    """Run the query only to record its scans. A long one is interrupted."""
+def run_without_rows(connection: duckdb.DuckDBPyConnection, text: str, parameters: object) -> dict[str, str]:
+    """Run the query only to record its scans. Returns its columns with DuckDB's types; none for a long query, which is
+    interrupted, and for columns that share a name.
+    """
     timer = Timer(PROBE_SECONDS, connection.interrupt)
     timer.start()
     try:
-        connection.execute(text, parameters).fetchone()
+        found = connection.execute(text, parameters).description or ()
+        connection.fetchone()
     except duckdb.InterruptException:
-        return
+        return {}
     finally:
         timer.cancel()
+    columns = {name: str(kind) for name, kind, *_ in found}
+    return columns if len(columns) == len(found) else {}
 
 
 def with_pruning(plan: pa.Table, scans: Sequence[str]) -> pa.Table:

@@ -185,21 +185,21 @@ class _Query:
         return self._small_result(execute)
 
     def run_dry(self, parameters: Parameters | None) -> SqlResult:
-        """Run the query over tables without rows, to record its scans. There is no answer."""
+        """Run the query over tables without rows, to record its scans. The answer has the columns' types only."""
         from underlay.local.sql.explain import NotedTable, NotingDataset, run_without_rows
 
         check_statement(self._text, self._tokens, self._connection, lambda: self._engine.refused_functions)
+        columns: dict[str, str] = {}
         if self._shown_tables() is None and self._count() is None:
             noted = [NotedTable(*pair) for pair in self._narrowed(self._sources.named, self._text, parameters)]
             noting = ((one.source.schema, one.source.table, NotingDataset(one, None)) for one in noted)
             self._show(noting, self._engine, self._connection)
-            connection, text = self._connection, self._text
-            self._engine.worker.call(lambda: run_without_rows(connection, text, parameters), connection.interrupt)
-            for one in noted:
-                for scan in one.scans:
-                    one.rows.scanner(scan.columns, scan.where)
+            connection, text, worker = self._connection, self._text, self._engine.worker
+            columns = worker.call(lambda: run_without_rows(connection, text, parameters), connection.interrupt)
+            for rows, scan in ((one.rows, scan) for one in noted for scan in one.scans):
+                rows.scanner(scan.columns, scan.where)
         self.close()
-        return SqlResult.of_table(pa.table({}))
+        return SqlResult.of_table(pa.table(dict.fromkeys(columns, pa.nulls(0))), list(columns.values()))
 
     def close(self) -> None:
         """Free the engine."""

@@ -24,6 +24,8 @@ class ServerLimits:
     """The memory limit of each worker's engine."""
     spark_memory_bytes: int = 2 << 30
     """The memory limit of the Spark driver."""
+    spark_from_bytes: int = 8 << 30
+    """With `auto`, Spark runs queries whose plans read at least this much."""
     spill_bytes: int = 10 << 30
     stream_bytes: int = 64 << 30
     result_bytes: int = 4 << 30

@@ -18,7 +18,7 @@ from underlay.local.text.time_travel import Rewritten, is_name, rewrite_time_tra
 from underlay.local.text.words import Word, WordType, words_of
 from underlay.runtime.locks import cached_property
 from underlay.server.lockdown.functions import ALLOWED_TABLE_FUNCTIONS, is_allowed
-from underlay.server.lockdown.tree import Relations, check_tree, refused_function
+from underlay.server.lockdown.tree import Node, Relations, check_tree, refused_function
 
 MOST_BYTES = 256 << 10
 MOST_WORDS = 50_000
@@ -48,6 +48,8 @@ class CheckedStatement:
 
     is_change: bool
     is_stable: bool
+    tree: Node | None = None
+    """DuckDB's syntax tree of a query."""
 
 
 class Lockdown:
@@ -94,7 +96,7 @@ class Lockdown:
             self._check_words(text, words, is_change=True)
             return CheckedStatement(is_change=True, is_stable=False)
         self._check_words(text, words, is_change=False)
-        return CheckedStatement(is_change=False, is_stable=self._check_query(rewritten, tables))
+        return self._check_query(rewritten, tables)
 
     def words(self) -> dict[str, object]:
         """The words that a statement may use: keywords, and functions with their parameters."""
@@ -131,16 +133,18 @@ class Lockdown:
                     "a change cannot name a view of the engine", place=place_of(text, word.start), found=word.text
                 )
 
-    def _check_query(self, rewritten: Rewritten, tables: Collection[str]) -> bool:
+    def _check_query(self, rewritten: Rewritten, tables: Collection[str]) -> CheckedStatement:
         words = [word for word in rewritten.tokens if word.token_type is not WordType.SEMICOLON]
         text, first = rewritten.text, words[0].text.upper() if words else ""
         is_listing = [word.text.lower() for word in words if word.text.lower() != "all"][:2] == ["show", "tables"]
         if not words or (is_listing and len(words) <= 5):
-            return False  # answered from names, or refused with what is allowed
+            return CheckedStatement(
+                is_change=False, is_stable=False
+            )  # answered from names, or refused with what is allowed
         if first == "EXPLAIN":
             at = explained_from(words)
             if at >= len(words):
-                return False
+                return CheckedStatement(is_change=False, is_stable=False)
             before = len(text[: words[at].start].encode(errors="surrogatepass"))
             text = f"{' ' * before}{text[words[at].start :]}"  # positions count from the beginning of the whole text
         known = {table.lower() for table in tables} | SYSTEM_VIEWS
@@ -148,9 +152,11 @@ class Lockdown:
         statement = self._tree(text)
         is_stable = check_tree(statement, Relations(tables=known, inner=self._inner), self._unstable)
         names_views = any(word.text.lower() == "underlay" for word in words)
-        return is_stable and not names_views and first != "EXPLAIN"
+        if first == "EXPLAIN":
+            return CheckedStatement(is_change=False, is_stable=False)
+        return CheckedStatement(is_change=False, is_stable=is_stable and not names_views, tree=statement)
 
-    def _tree(self, text: str) -> dict[str, object]:
+    def _tree(self, text: str) -> Node:
         """The syntax tree of one query. Raises InvalidRequest for everything else."""
         ((found,),) = self._connection.execute(_SERIALISED, [text]).fetchall()
         if len(found) > _MOST_TREE_BYTES:
@@ -172,7 +178,7 @@ class Lockdown:
         statements = tree.get("statements", ())
         if len(statements) != 1:
             raise InvalidRequest("more than one statement", hint="Run one statement at a time.")
-        statement: dict[str, object] = statements[0]
+        statement: Node = statements[0]
         return statement
 
 

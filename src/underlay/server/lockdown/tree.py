@@ -47,7 +47,7 @@ def check_tree(statement: Node, relations: Relations, unstable: Collection[str])
 
     Returns whether the same tables always give the same answer: nothing random, no clock, no sample.
     """
-    nodes: list[Node] = list(_nodes(statement))
+    nodes: list[Node] = list(nodes_in(statement))
     queries = {name.lower() for node in nodes for name in _named_queries(node)}
     hidden = sorted(queries & set(relations.inner))
     if hidden:
@@ -115,7 +115,7 @@ def _named_queries(node: Node) -> Iterator[str]:
         yield node["cte_name"]
 
 
-def _nodes(statement: Node) -> Iterator[Node]:
+def nodes_in(statement: Node) -> Iterator[Node]:
     """Every object of the tree except values of constants. Iterative, as a tree may be deeper than Python's stack."""
     left: list[Any] = [statement]
     while left:

@@ -19,13 +19,13 @@ from underlay.plan.plan import BlockPlan
 from underlay.runtime.locks import ProcessLock
 from underlay.server.common.problem import Problem, position_at, problem_of
 from underlay.server.lockdown.check import Lockdown
-from underlay.server.worker.job import StatementJob, scans_path
+from underlay.server.worker.job import StatementJob
 from underlay.server.worker.messages import Message, data_frame, frame_of, receive
 from underlay.server.worker.parameters import Parameters, read_parameters
-from underlay.server.worker.scans import describe_scans, keep_scans, sums_of
+from underlay.server.worker.scans import describe_scans, pack_scans, sums_of
 from underlay.spark.relation.relation import pin
 from underlay.spark.serving.failures import FailureKind, StatementFailure
-from underlay.spark.serving.session import serving_session
+from underlay.spark.serving.session import most_result_bytes, serving_session
 from underlay.spark.serving.statement import SparkStatement, StatementStopped
 
 _PROGRESS_SECONDS = 0.25
@@ -48,6 +48,7 @@ class SparkAnswers:
         self._lockdown = Lockdown()
         self._casting = ProcessLock()
         self._folder: str = settings["folder"]
+        self._most_bytes = most_result_bytes(settings["spark_memory_bytes"])
         self._spark = serving_session(
             settings["master"], settings["spark_memory_bytes"], self._folder, settings["spark_settings"]
         )
@@ -69,7 +70,7 @@ class SparkAnswers:
                 return found if is_pinned else pin(found)
 
             told = _Told(connection)
-            statement = SparkStatement(self._spark, open_table, lambda: limited.names)
+            statement = SparkStatement(self._spark, open_table, lambda: limited.names, self._most_bytes)
             statement.start(lambda: self._run(job, statement, told))
             while not statement.has_ended:
                 if select.select([connection], [], [], _PROGRESS_SECONDS)[0]:  # nothing follows but its end
@@ -80,9 +81,13 @@ class SparkAnswers:
     def _run(self, job: StatementJob, statement: SparkStatement, told: _Told) -> None:
         try:
             try:
-                statement.analyse(job.sql, self._parameters(job.parameters))
+                statement.analyse(job.sql, self._parameters(job.parameters), are_nulls_last=job.are_nulls_last)
                 schema = statement.schema.serialize().to_pybytes()
-                told.say({"type": "begun", "versions": dict(statement.versions), **_plans(job, statement)})
+                scans = _scans(statement)
+                packed = pack_scans(scans) if job.spool is not None else b""
+                plans = {"sums": sums_of(scans), "plans": describe_scans(scans), "scans_bytes": len(packed)}
+                told.say({"type": "begun", "versions": dict(statement.versions), **plans})
+                told.send(packed)
                 told.send(schema)
                 for batch in statement.batches():
                     told.send(batch)
@@ -142,13 +147,10 @@ class _Told:
                 raise _WorkerLeft from None
 
 
-def _plans(job: StatementJob, statement: SparkStatement) -> Message:
-    """What Spark plans to read, and what is kept of it for block maps."""
-    found: list[tuple[NamedScan, BlockPlan]] = [
+def _scans(statement: SparkStatement) -> list[tuple[NamedScan, BlockPlan]]:
+    """What Spark plans to read."""
+    return [
         (NamedScan(scan.table, scan.query), scan.plan)
         for scan in statement.scans()
         if scan.query is not None and scan.plan is not None
     ]
-    if job.spool is not None and found:
-        keep_scans(scans_path(job.spool), found)
-    return {"sums": sums_of(found), "plans": describe_scans(found)}

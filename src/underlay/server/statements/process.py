@@ -235,6 +235,7 @@ def _told(settings: ServerSettings, folder: Path, threads: int) -> Message:
         "engine": settings.engine,
         "master": settings.master,
         "spark_memory_bytes": settings.limits.spark_memory_bytes,
+        "spark_from_bytes": settings.limits.spark_from_bytes,
         "spark_settings": dict(settings.spark_settings),
         "audits": [str(path) for path in audit_paths(settings)],
     }

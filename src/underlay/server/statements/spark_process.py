@@ -7,6 +7,7 @@ import asyncio
 from underlay.server.common.problem import Problem
 from underlay.server.common.settings import ServerSettings
 from underlay.server.statements.process import WorkerGone, WorkerProcess
+from underlay.server.worker.engines import NOT_STARTED
 
 _MODULE = "underlay.server.on_spark.main"
 _SOCKET = "spark.sock"
@@ -57,7 +58,7 @@ class SparkProcess:
 def _not_started() -> Problem:
     return Problem(
         status=503,
-        code="engine_unavailable",
+        code=NOT_STARTED,
         detail="Spark does not start",
         hint="The server's log says why.",
         retry_after_seconds=30,

@@ -49,6 +49,8 @@ class StatementJob:
     """The id of the caller's token."""
     engine: str = "auto"
     """What was asked for: auto, duckdb or spark."""
+    are_nulls_last: bool = False
+    """Spark sorts nulls last, as DuckDB does, in a query of DuckDB's SQL."""
 
     def as_message(self) -> Message:
         """As JSON."""

@@ -68,8 +68,10 @@ def describe_scans(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> list[dict[st
     return found
 
 
-def keep_scans(path: str, scans: Sequence[tuple[NamedScan, BlockPlan]]) -> None:
-    """Save the verdict on each block."""
+def pack_scans(scans: Sequence[tuple[NamedScan, BlockPlan]]) -> bytes:
+    """The verdict on each block, as `load_scan` reads it from a file; nothing without scans."""
+    if not scans:
+        return b""
     rows: dict[str, list[Any]] = {name: [] for name in _COLUMNS.names}  # Any: of each column's type
     for scan, plan in scans:
         decided = ScanVerdicts.of(plan)
@@ -85,8 +87,10 @@ def keep_scans(path: str, scans: Sequence[tuple[NamedScan, BlockPlan]]) -> None:
         rows["steps"].append(decided.numbers)
     table = pa.table(rows, schema=_COLUMNS)
     options = pa.ipc.IpcWriteOptions(compression="zstd")
-    with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _COLUMNS, options=options) as writer:
+    packed = pa.BufferOutputStream()
+    with pa.ipc.new_file(packed, _COLUMNS, options=options) as writer:
         writer.write_table(table)
+    return packed.getvalue().to_pybytes()
 
 
 def load_scan(path: str, number: int) -> tuple[str, int, ScanVerdicts]:

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from io import RawIOBase
+from pathlib import Path
 from time import perf_counter
 from typing import IO, TYPE_CHECKING, Any, Literal, cast
 
@@ -25,7 +26,7 @@ from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob,
 from underlay.server.worker.messages import Message, data_frame
 from underlay.server.worker.scans import (
     describe_scans,
-    keep_scans,
+    pack_scans,
     planned,
     progress_of,
     sums_of,
@@ -119,7 +120,11 @@ class WorkerService:
         self._folder: str = settings["folder"]
         self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
         self._runner = StatementRunner(
-            self._lake, settings["audits"], EngineName(settings["engine"]), self._ask_for_spark
+            self._lake,
+            settings["audits"],
+            EngineName(settings["engine"]),
+            settings["spark_from_bytes"],
+            self._ask_for_spark,
         )
         self._looker = Looker(self._lake, self._runner.lockdown)
         self._counted: _Counted | None = None
@@ -238,8 +243,9 @@ class WorkerService:
                     for part in split_batch(batch):
                         writer.write_batch(part)
             scans = planned(begun.scans)
-            if scans:
-                keep_scans(scans_path(path), scans)
+            packed = begun.packed_scans or pack_scans(scans)
+            if packed:
+                Path(scans_path(path)).write_bytes(packed)
         except BaseException:
             os.unlink(path)
             raise

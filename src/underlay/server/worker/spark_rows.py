@@ -38,6 +38,16 @@ class SparkRows:
         """The rows. Raises Problem, while they are read too."""
         return pa.ipc.open_stream(_Incoming(self))
 
+    def take(self, count: int) -> bytes:
+        """The next bytes, which come before those of rows. Raises Problem."""
+        found = bytearray()
+        while len(found) < count:
+            part = self.data()
+            if not part:
+                raise _gone()
+            found += part
+        return bytes(found)
+
     def data(self) -> bytes:
         """The next bytes of rows; none at their end. Raises Problem."""
         frame = self._next()

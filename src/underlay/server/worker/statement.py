@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,9 +18,18 @@ from underlay.errors import Forbidden
 from underlay.local.dataset.source import NamedScan
 from underlay.local.text.time_travel import quoted
 from underlay.server.access.rights import SYSTEM
+from underlay.server.common.problem import Problem
 from underlay.server.lockdown.check import CheckedStatement, Lockdown
 from underlay.server.worker.audit_view import StatementsView
-from underlay.server.worker.engines import EngineChoice, EngineName, choose_engine
+from underlay.server.worker.engines import (
+    NOT_STARTED,
+    EngineChoice,
+    EngineName,
+    agreed,
+    as_schema,
+    choose_by_size,
+    choose_engine,
+)
 from underlay.server.worker.job import StatementJob
 from underlay.server.worker.messages import Message
 from underlay.server.worker.parameters import read_parameters
@@ -47,6 +56,8 @@ class Begun:
     scans: Sequence[NamedScan] = ()
     planned: Message | None = None
     """What Spark says of its scans."""
+    packed_scans: bytes = b""
+    """The same for block maps."""
 
 
 class StatementRunner:
@@ -57,11 +68,13 @@ class StatementRunner:
         lake: Lake,
         audits: Sequence[str] = (),
         engine: EngineName = EngineName.DUCKDB,
+        spark_from_bytes: int = 0,
         ask_for_spark: Callable[[str], str] | None = None,
     ) -> None:
         self._audits = audits
         self._lake = lake
         self._engine = engine
+        self._spark_from_bytes = spark_from_bytes
         self._ask_for_spark = ask_for_spark
         self.lockdown = Lockdown()
         self.lockdown.check("select abs(1)", ())  # loads the engine's list of functions, once
@@ -90,6 +103,17 @@ class StatementRunner:
                 "this request only reads", hint='Send a change by POST, to a server that was started with "--writable".'
             )
         parameters = read_parameters(self.lockdown, job.parameters)
+        if choice.engine is EngineName.AUTO:
+            sized = choose_by_size(job, checked, limited, parameters, self._spark_from_bytes)
+            choice = sized.choice
+            if sized.schema is not None:
+                try:
+                    asked = replace(job, are_nulls_last=sized.are_nulls_last)
+                    return self._begin_on_spark(asked, choice, sized.schema)
+                except Problem as problem:
+                    if problem.status not in (400, 404) and problem.code != NOT_STARTED:
+                        raise
+                    choice = EngineChoice(EngineName.DUCKDB, f"{choice.reason}, but Spark refuses: {problem.detail}")
         result = limited.sql(job.sql, parameters)
         unlike = [_LOST_IN_ARROW.search(kind) is not None for kind in result.types or ()]
         casts: list[str] = []
@@ -113,25 +137,30 @@ class StatementRunner:
             scans=limited.scans,
         )
 
-    def _begin_on_spark(self, job: StatementJob, choice: EngineChoice) -> Begun:
+    def _begin_on_spark(self, job: StatementJob, choice: EngineChoice, like: pa.Schema | None = None) -> Begun:
+        """A statement on Spark; with `like` its answer has this schema. Raises Problem, of status 400 if it has not."""
         if self._ask_for_spark is None:
             raise ValueError("a runner without Spark cannot choose it")
         rows = SparkRows(self._ask_for_spark(choice.reason))
         self.spark = rows
         try:
             told = rows.begin(job)
+            packed = rows.take(told["scans_bytes"])
             reader = rows.reader()
-            first = next(reader, None)
+            schema = reader.schema if like is None else agreed(reader.schema, like)
+            batches = (as_schema(batch, schema) for batch in reader)
+            first = next(batches, None)
         except BaseException:
             rows.close()
             raise
         return Begun(
-            schema=reader.schema,
-            batches=reader if first is None else _again(first, reader),
+            schema=schema,
+            batches=batches if first is None else _again(first, batches),
             close=rows.close,
             versions=dict(sorted(told["versions"].items())),
             choice=choice,
             planned={"sums": told["sums"], "plans": told["plans"]},
+            packed_scans=packed,
         )
 
 

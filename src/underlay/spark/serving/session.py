@@ -25,6 +25,8 @@ _FAIR = {
     "spark.task.reaper.pollingInterval": "1s",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10000",
     "spark.sql.adaptive.enabled": "true",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",  # the driver takes whole partitions of the answer
+    "spark.sql.files.maxPartitionBytes": "32m",
     "spark.ui.retainedJobs": "200",
     "spark.ui.retainedStages": "400",
     "spark.ui.retainedTasks": "2000",
@@ -34,13 +36,18 @@ _KILL = {"spark.task.reaper.killTimeout": "60s"}
 """An executor whose task does not end is ended, and replaced; a local session would end itself."""
 
 
+def most_result_bytes(memory_bytes: int) -> int:
+    """The largest partition of an answer that a driver of this memory takes."""
+    return max(memory_bytes // 4, 64 << 20)
+
+
 def serving_session(master: str, memory_bytes: int, folder: str, settings: Mapping[str, str]) -> SparkSession:
     """A new session on a master, whose own files lie in the folder. `settings` go before all others. Raises
     Unavailable."""
     memory_mb = memory_bytes >> 20
     own = {
         "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.maxResultSize": f"{max(memory_mb // 4, 64)}m",
+        "spark.driver.maxResultSize": f"{most_result_bytes(memory_bytes) >> 20}m",
         "spark.driver.extraJavaOptions": f"{_JVM}{folder}",
         "spark.local.dir": folder,
         "spark.sql.warehouse.dir": f"{folder}/warehouse",

@@ -17,6 +17,7 @@ from uuid import uuid4
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 from pyspark.util import inheritable_thread_target, local_connect_and_auth
 
 from underlay.errors import InvalidRequest
@@ -36,8 +37,9 @@ from underlay.spark.jvm.gateway import (
     scala_seq,
 )
 from underlay.spark.serving.check import CheckedPlan, check_plan, check_size
-from underlay.spark.serving.failures import FailureKind, failure_of
+from underlay.spark.serving.failures import FailureKind, StatementFailure, failure_of
 from underlay.spark.serving.tables import OpenTable, StatementTables
+from underlay.spark.tasks.collect import limited_by_task
 from underlay.spark.types.arrow_types import arrow_schema
 
 WINDOW_BYTES = 64 << 20
@@ -47,6 +49,10 @@ _LOOK_SECONDS = 0.1
 _ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 _SESSION = "org.apache.spark.sql.classic.SparkSession"
 _PYTHON = "org.apache.spark.api.python.PythonRDD"
+_MOST_BYTES = 256 << 20
+_MOST_ROWS = 2**31 - 1
+_BYTES = {"boolean": 1, "byte": 1, "short": 2, "integer": 4, "long": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8}
+_LEAST_BYTES = 4
 _LENGTH = struct.Struct(">i")
 _NO_JOB = (0, 0, 0, 0)
 _log = logging.getLogger(__name__)
@@ -83,13 +89,21 @@ _slots = Slots()
 class SparkStatement:
     """A statement, in a session of its own that is forgotten afterwards. One thread uses it, others cancel it."""
 
-    def __init__(self, spark: SparkSession, open_table: OpenTable, names: Callable[[], Sequence[str]]) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        open_table: OpenTable,
+        names: Callable[[], Sequence[str]],
+        most_bytes: int = _MOST_BYTES,
+    ) -> None:
         self._spark = spark.newSession()
         self._context = spark.sparkContext
         self._tables = StatementTables(self._spark, open_table)
         self._names = names
         self._tag = f"underlay-{uuid4().hex}"
         self._ended = threading.Event()
+        self._most_bytes = most_bytes
+        self._most_rows = _MOST_ROWS
         self._is_cancelled = False
         self._jobs: dict[int, tuple[int, int, int, int]] = {}
         """Those that have ended."""
@@ -124,15 +138,20 @@ class SparkStatement:
         while not self._ended.wait(_LOOK_SECONDS):
             self._context.cancelJobsWithTag(self._tag)
 
-    def analyse(self, text: str, parameters: Parameters) -> None:
-        """Check the text, open its tables, and resolve it. Raises InvalidRequest, TableNotFound, StatementFailure."""
+    def analyse(self, text: str, parameters: Parameters, *, are_nulls_last: bool = False) -> None:
+        """Check the text, open its tables, and resolve it. `are_nulls_last`: all its sorts have nulls last. Raises
+        InvalidRequest, TableNotFound, StatementFailure."""
         check_size(text)
         with self._translating():
             parser = call(call(java_session(self._spark), "sessionState"), "sqlParser")
             checked = check_plan(call(parser, "parsePlan", text))
             self._check_names(checked)
+            self._tables.are_nulls_last = are_nulls_last
             plan = self._with_values(self._tables.in_plan(checked.plan), parameters)
-            self._frame = frame_of_plan(plan, self._spark)
+            frame = frame_of_plan(plan, self._spark)
+            # a task holds its rows until all are there, and one without memory ends the whole process
+            self._most_rows = min(self._most_bytes // _least_bytes(frame.schema) + 1, _MOST_ROWS)
+            self._frame = limited_by_task(frame, self._most_rows)
 
     @property
     def schema(self) -> pa.Schema:
@@ -152,17 +171,22 @@ class SparkStatement:
     def batches(self) -> Iterator[bytes]:
         """The rows, each batch as a message of Arrow's stream. Raises StatementFailure, StatementStopped."""
         with self._translating():
-            java = java_frame(self._frame)
+            java, schema = java_frame(self._frame), self.schema
             rows = call(call(java, "toArrowBatchRdd", _BATCH_ROWS, "UTC", False, False), "toJavaRDD")
             count, begin, window = call_number(rows, "getNumPartitions"), 0, 1
             while begin < count:
                 if self._is_cancelled:
                     raise StatementStopped
                 end = min(begin + window, count)
-                size = 0
+                size = row_count = 0
                 for batch in self._collected(rows, range(begin, end)):
                     size += len(batch)
+                    row_count += pa.ipc.read_record_batch(batch, schema).num_rows
                     yield batch
+                if row_count >= self._most_rows:
+                    raise StatementFailure(
+                        kind=FailureKind.MEMORY, detail="a partition of the answer is larger than Spark's driver takes"
+                    )
                 fitting = WINDOW_BYTES * (end - begin) // max(size, 1)
                 window = max(1, min(fitting, 4 * window, 2 * self._context.defaultParallelism))
                 begin = end
@@ -241,3 +265,8 @@ class SparkStatement:
             if found.kind is FailureKind.ENGINE:
                 _log.error("a statement failed on Spark: %s", error)
             raise found from None
+
+
+def _least_bytes(schema: StructType) -> int:
+    """What a row takes at least: numbers are as large as they are, texts and nested values may be empty."""
+    return sum(_BYTES.get(field.dataType.typeName(), _LEAST_BYTES) for field in schema.fields) or 1

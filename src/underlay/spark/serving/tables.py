@@ -13,12 +13,14 @@ from pyspark.sql import SparkSession
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, UnderlayError
 from underlay.spark.change.expressions import named
-from underlay.spark.jvm.gateway import JavaObject, call, call_text, java_plan
+from underlay.spark.jvm.gateway import JavaObject, call, call_number, call_text, java_plan, scala_seq
+from underlay.spark.jvm.plan_nodes import items_of
 from underlay.spark.relation.relation import frame_of
 from underlay.spark.sql.nodes import named_relation, option_of
 from underlay.spark.sql.replacing import NodeReplacer
 from underlay.spark.sql.targets import SPARK_CATALOG
 
+_NULLS_LAST = "org.apache.spark.sql.catalyst.expressions.NullsLast$"
 OpenTable = Callable[[str, int | None, str | None, datetime | None], Table]
 """A table that the caller may read, at one version for good, by name and perhaps version, tag or time. Raises
 TableNotFound."""
@@ -33,11 +35,15 @@ class StatementTables(NodeReplacer):
         self._open = open_table
         self._known: dict[tuple[str, int | None, str | None, datetime | None], Table] = {}
         self.versions: dict[str, int] = {}
+        self.are_nulls_last = False
+        """Whether all sorts have nulls last, also those that do not say so."""
         self.failure: UnderlayError | None = None
         """What kept a table from being opened: the JVM, which calls this, hands on its text only."""
 
     def replaced(self, kind: str, node: JavaObject) -> JavaObject:
         """What takes the place of a node."""
+        if kind == "Sort" and self.are_nulls_last:
+            return self._sorted(node)
         if kind == "RelationTimeTravel":
             return self._plan(_parts(call(node, "relation")), *_point_of(node))
         if kind != "UnresolvedRelation":
@@ -56,6 +62,15 @@ class StatementTables(NodeReplacer):
             raise
         name = (SPARK_CATALOG, *table.name.lower().split(".", 1))
         return call(java_plan(named(frame, name)), "analyzed")
+
+    def _sorted(self, node: JavaObject) -> JavaObject:
+        last = self._gateway.module(_NULLS_LAST)
+        orders = []
+        for one in items_of(call(node, "order")):
+            parts = [call(one, "productElement", at) for at in range(4)]
+            orders.append(call(one, "copy", parts[0], parts[1], last, parts[3]))
+        rest = [call(node, "productElement", at) for at in range(1, call_number(node, "productArity"))]
+        return call(node, "copy", scala_seq(self._gateway, orders), *rest)
 
     def _table(self, name: str, version: int | None, tag: str | None, moment: datetime | None) -> Table:
         key = (name.lower(), version, tag, moment)
