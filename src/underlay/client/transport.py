@@ -112,7 +112,7 @@ class HttpAnswer(RawIOBase):
             return self._answer.read() if size is None or size < 0 else self._answer.read(size)
         except (OSError, http.client.HTTPException):
             raise Unavailable(
-                "the rows broke off before their end",
+                "the connection ended before the rows did",
                 place=self._place,
                 hint="Ask GET /v1/statements/" + (self.statement or "…") + " for the reason.",
             ) from None

@@ -32,7 +32,7 @@ _THREADS = 8
 
 _BY_ROUTER = {
     404: ("not_found", "there is no such endpoint"),
-    405: ("method_not_allowed", "the endpoint has other methods"),
+    405: ("method_not_allowed", "the endpoint does not allow this method"),
 }
 
 

@@ -168,7 +168,7 @@ def test_a_list_of_trusted_files_that_others_may_write_is_not_believed(user: Pat
     assert underlay("trust").code == 0
     trusted = user / ".config" / "underlay" / "trusted.json"
     trusted.chmod(0o666)
-    assert "the list of trusted files is not believed" in words(underlay("tables"))
+    assert "the list of trusted files is not used" in words(underlay("tables"))
     trusted.chmod(0o600)
     trusted.write_text("{")
     assert "the list of trusted files cannot be read" in words(underlay("tables"))

@@ -81,7 +81,7 @@ def test_a_file_is_replaced_and_keeps_its_permissions_and_its_link(taxi: Table, 
 
 @pytest.mark.parametrize(
     ("name", "problem"),
-    [("rows.xyz", "does not tell the format"), ("folder.csv", "this is a folder"), ("no/rows.csv", "no such file")],
+    [("rows.xyz", "the format cannot be told"), ("folder.csv", "this is a folder"), ("no/rows.csv", "no such file")],
 )
 def test_a_file_that_cannot_be(taxi: Table, place: Path, name: str, problem: str):
     (place / "folder.csv").mkdir()

@@ -15,8 +15,8 @@ from underlay.api.table import Table
 def test_without_jobs_and_leases_a_sentence_says_so(taxi: Table):
     run = underlay("jobs")
     assert (run.code, run.text) == (0, "")
-    assert run.words.endswith("/lake: no job writes\n")
-    assert underlay("jobs", "taxi.trips").words == "taxi.trips: no job writes\n"
+    assert run.words.endswith("/lake: no job is writing\n")
+    assert underlay("jobs", "taxi.trips").words == "taxi.trips: no job is writing\n"
     assert underlay("leases", "taxi.trips").words == "taxi.trips: no reader keeps a version\n"
     assert underlay("jobs", "--json").output == underlay("leases", "--json").output == b""
 

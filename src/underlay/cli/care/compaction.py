@@ -14,8 +14,8 @@ Order = Annotated[
     str | None,
     typer.Option(
         metavar="ORDER",
-        help="Write all files anew: sort, for the table's own order, or zorder(a, b), so that rows near in both columns"
-        " are near. Default: copy full blocks as they are.",
+        help="Rewrite all files: sort, for the table's own order, or zorder(a, b), so that rows close in both columns"
+        " are stored close together. Default: copy full blocks as they are.",
     ),
 ]
 
@@ -32,7 +32,7 @@ def compact(
     """Join small files, and drop deleted rows for good.
 
     Full blocks are copied byte for byte; only blocks that are not full, or have deleted rows, are encoded again. The
-    rows stay as they are, and other writers go on. With --where only files that may hold a row that matches. Older
+    rows stay as they are, and other writers can go on. With --where only files that may hold a row that matches. Older
     versions keep the old files until "underlay expire" and "underlay sweep".
 
     \b

@@ -54,6 +54,6 @@ def show_compacted(found: Compacted, verb: str = "compact") -> str:
     if found.rows_dropped:
         lines.append(f"  {show_count(found.rows_dropped, 'deleted row')} dropped from files")
     if found.given_up:
-        lines.append(f"  {show_count(found.given_up, 'file')} left, since other commits changed them meanwhile")
-    lines += [f"  {name} cannot be read and is left: {reason}" for name, reason in found.failed.items()]
+        lines.append(f"  {show_count(found.given_up, 'file')} skipped, since other commits changed them meanwhile")
+    lines += [f"  {name} cannot be read and is left as it is: {reason}" for name, reason in found.failed.items()]
     return "\n".join(lines)

@@ -106,7 +106,7 @@ def show_expired(found: Expired) -> str:
     if found.tombstone_count:
         lines.append(f"  {show_count(found.tombstone_count, 'root')} replaced, {show_bytes(found.size_bytes)}")
     if found.waiting_count:
-        lines.append(f"  {show_count(found.waiting_count, 'root')} wait until their readers must have ended")
+        lines.append(f"  {show_count(found.waiting_count, 'root')} wait until their readers must be done")
     if found.record_count:
         lines.append(f"  {show_count(found.record_count, 'record')} of runs")
     if found.jobs:
@@ -127,7 +127,7 @@ def show_health(table: Table, *, json: bool) -> None:
     )
     for one in found.findings:
         gains = [f"frees about {show_bytes(one.saved_bytes)}"] if one.saved_bytes else []
-        gains += [f"a full scan opens {one.saved_requests:,} files less"] if one.saved_requests else []
+        gains += [f"a full scan opens {one.saved_requests:,} fewer files"] if one.saved_requests else []
         print(f"  {one.kind}: {one.text}{''.join(f'; {gain}' for gain in gains)}: {one.command}")
     if found.is_healthy:
         print("  nothing to do")
@@ -135,4 +135,4 @@ def show_health(table: Table, *, json: bool) -> None:
 
 def _left(found: Expired) -> str:
     also = f"{', '.join(map(str, found.also_left))} and " if found.also_left else ""
-    return f"{also}{found.oldest_left} and later are left"
+    return f"{also}{found.oldest_left} and later are kept"

@@ -17,13 +17,13 @@ OlderThan = Annotated[
 ]
 Keep = Annotated[
     int | None,
-    typer.Option(metavar="N", help="Leave the newest N versions. Default: the table's care.keep_versions, else 10."),
+    typer.Option(metavar="N", help="Keep the newest N versions. Default: the table's care.keep_versions, else 10."),
 ]
 
 OptionalName = Annotated[str | None, typer.Argument(metavar="[DATASET.TABLE]", hidden=True, show_default=False)]
 Grace = Annotated[
     str,
-    typer.Option(metavar="SPAN", help="Leave what was put since, such as 1d, 12h or 90m.", show_default=True),
+    typer.Option(metavar="SPAN", help="Keep objects that are younger, such as 1d, 12h or 90m.", show_default=True),
 ]
 
 
@@ -38,9 +38,9 @@ def expire(
 ) -> None:
     """Expire old versions, which can then no longer be read.
 
-    A version goes when it is old enough and not among the newest. Versions with a tag, versions that a reader holds a
-    lease on, and those that a running job may need are left. Records of runs of that age go as well. Nothing is changed
-    without --yes. Files that only expired versions had stay until "underlay sweep" deletes them.
+    A version expires when it is old enough and not among the newest. Versions with a tag, versions that a reader
+    holds a lease on, and those that a running job may need are kept. Records of runs of that age are deleted as well.
+    Nothing is changed without --yes. Files that only expired versions had stay until "underlay sweep" deletes them.
 
     \b
     Examples:
@@ -63,8 +63,8 @@ def sweep(
     """Delete objects that no version references.
 
     Those are files of writers that died or lost a race, of expired versions, of tables that were dropped and of
-    revisions that were replaced. Only objects that Underlay named go, and none that a running job may need. Nothing is
-    deleted without --yes. A sweep that was interrupted is continued by the next one.
+    revisions that were replaced. It deletes only objects that Underlay named, and none that a running job may need.
+    Nothing is deleted without --yes. The next sweep continues one that was interrupted.
 
     \b
     Examples:
@@ -108,10 +108,10 @@ def vacuum(
 
 
 def health(name: TableName, lake: LakeUrl = None, option: StoreOptions = None, json: Json = False) -> None:
-    """Show what slows a table down, and what mends it.
+    """Show what slows a table down, and how to fix it.
 
-    Looks at metadata only: small files, deleted rows that still lie in files, files that overlap in the sort column,
-    versions, and files that no version has, of a sample. Each finding has the command that mends it.
+    Looks at metadata only: small files, deleted rows that files still hold, files that overlap in the sort column,
+    versions, and files that no version has, of a sample. Each finding names the command that fixes it.
 
     \b
     Examples:

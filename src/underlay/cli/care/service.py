@@ -23,7 +23,7 @@ def care(
 
     Compacts a table that has care.compact_after_files small files, expires versions by care.keep_for and
     care.keep_versions, and sweeps the lake: once, or with --watch once a day. Tables without such properties are left.
-    Of several processes one looks after a table at a time.
+    Only one process at a time looks after a table.
 
     \b
     Examples:

@@ -19,7 +19,8 @@ DryRun = Annotated[
 Token = Annotated[
     str | None,
     typer.Option(
-        metavar="TEXT", help="A change of one token is made once, however often this is repeated. Default: none."
+        metavar="TEXT",
+        help="A change with this token is made only once, however often the command is repeated. Default: none.",
     ),
 ]
 Key = Annotated[
@@ -123,7 +124,7 @@ def update(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Give columns other values, in the rows that match.
+    """Set columns to new values in the rows that match.
 
     Values are SQL over the row as it was; text is in quotes. Without --where all rows are updated, which has to be
     confirmed.
@@ -158,7 +159,7 @@ def alter(
 ) -> None:
     """Change the columns, layout or checks of a table.
 
-    CHANGE is what follows ALTER TABLE in SQL, in quotes; several are one version. No data file is written anew.
+    CHANGE is what follows ALTER TABLE in SQL, in quotes; several are one version. No data file is rewritten.
 
     \b
     Examples:

@@ -57,7 +57,7 @@ def delete_rows(
 ) -> None:
     """Delete rows by a condition, by their keys, or all of them."""
     if rows is None and (key is not None or format is not None):
-        raise InvalidRequest("--key and --format are for --rows", hint="Give the file whose keys are to go.")
+        raise InvalidRequest("--key and --format are for --rows", hint="Give --rows, a file with the keys to delete.")
     if where is None and rows is None and not dry_run:
         _confirm(f"{table.name}: all {len(table):,} rows would be deleted", yes=yes)
     named = split_names(key)

@@ -56,7 +56,7 @@ def format_of_name(name: str) -> RowsAs:
     ending = os.path.splitext(name)[1].lower()
     if ending not in _ENDINGS:
         raise InvalidRequest(
-            "the name does not tell the format",
+            "the format cannot be told from the name",
             place=name,
             expected=f"a name that ends in {', '.join(_ENDINGS)}",
             hint="Name the format with --format.",

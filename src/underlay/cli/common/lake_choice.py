@@ -145,7 +145,7 @@ def read_found(path: Path) -> LakeChoice:
         raise InvalidRequest(
             f"the file is not used, since others may have written it: {problem}",
             place=str(path),
-            hint=f"Take that right away (chmod go-w, chown), or check the file and {confirm}",
+            hint=f"Remove that permission (chmod go-w, chown), or check the file and {confirm}",
         )
     raise InvalidRequest(
         "the file says where to send your credentials, and you have not confirmed it",

@@ -86,7 +86,7 @@ Output = Annotated[
 
 NoHive = Annotated[
     bool,
-    typer.Option("--no-hive", help="Leave folders such as year=2024 alone. Default: they give columns."),
+    typer.Option("--no-hive", help="Take no columns from folders such as year=2024. Default: they give columns."),
 ]
 SourceOptions = Annotated[
     list[str] | None,

@@ -74,9 +74,9 @@ def _recorded() -> dict[str, str]:
         return {}
     if problem is not None:
         raise InvalidRequest(
-            f"the list of trusted files is not believed: {problem}",
+            f"the list of trusted files is not used, since others may have written it: {problem}",
             place=str(path),
-            hint="Check what is in it, and take that right away (chmod go-w), or delete the file.",
+            hint="Check what is in it and remove that permission (chmod go-w), or delete the file.",
         )
     try:
         return msgspec.json.decode(data, type=dict[str, str])

@@ -74,7 +74,7 @@ def make_folder(folder: Path) -> None:
     """Make an empty folder. Replaces an earlier demo's, and refuses any other."""
     if folder.exists() and not (folder / _MARK).is_file():
         raise InvalidRequest(
-            "this is there already and no earlier demo made it", place=str(folder), hint="Name another directory."
+            "the directory exists, and is not from an earlier demo", place=str(folder), hint="Name another directory."
         )
     try:
         if folder.exists():
@@ -82,7 +82,7 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True)
         (folder / _MARK).touch()
     except OSError as error:
-        raise Unavailable(f"the directory cannot be made: {error.strerror or error}", place=str(folder)) from error
+        raise Unavailable(f"the directory cannot be created: {error.strerror or error}", place=str(folder)) from error
 
 
 def show(folder: Path) -> Iterator[str]:
@@ -93,7 +93,7 @@ def show(folder: Path) -> Iterator[str]:
     yield f"1. Sources: {len(given.paths)} files of taxi trips in {folder / 'sources'}, made in {_since(began)}:"
     size = show_bytes(sum(path.stat().st_size for path in given.paths))
     yield f"   {size} of Parquet, CSV, gzipped CSV and JSON lines, {given.trips:,} trips. {given.late_trips:,} of them"
-    yield f"   come late, {given.bad_lines} lines are no trips, and {given.broken.name} was cut short."
+    yield f"   come late, {given.bad_lines} lines are not trips, and {given.broken.name} was cut short."
     yield ""
     lake = connect(folder / "lake")
     table = lake.create_table(
@@ -128,7 +128,7 @@ def _ingest(lake: Lake, engine: DemoEngine, sources: Path, given: Delivered) -> 
     yield f"2. Ingest into {place}:"
     first = engine.take(sources)
     yield from _told(first)
-    yield f"   {first.rejected_count} lines that are no trips went to {NAME}_rejected, with their places and reasons:"
+    yield f"   {first.rejected_count} lines that are not trips went to {NAME}_rejected, with their places and reasons:"
     for source, line, reason in lake.sql(_REJECTED).fetchall():
         yield f"     {str(source).rpartition('/')[2]} line {line}: {reason}"
     yield ""

@@ -56,8 +56,8 @@ def ingest(
         bool,
         typer.Option(
             "--source-column",
-            help="A table that is created gets the column _source, by which rows can be replaced. Default: only with"
-            " --changed replace.",
+            help="Give a table that is created the column _source, so that the rows of a source can be replaced."
+            " Default: only with --changed replace.",
         ),
     ] = False,
     max_rejected: Annotated[
@@ -68,15 +68,16 @@ def ingest(
         bool,
         typer.Option(
             "--retry-failed",
-            help="Retry sources that failed before. Default: those that changed, or that failed with other options.",
+            help="Retry all sources that failed before. Default: only those that changed, or that failed with other"
+            " options.",
         ),
     ] = False,
     again: Annotated[
         list[str] | None,
         typer.Option(
             metavar="SOURCE",
-            help="Read this source once more, in place of its rows, which takes a table with the column _source unless"
-            " it has none; repeatable. Default: known sources are left out.",
+            help="Read this source again and replace its rows; needs the column _source if it has rows; repeatable."
+            " Default: known sources are left out.",
         ),
     ] = None,
     no_wait: Annotated[

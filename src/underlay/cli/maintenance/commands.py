@@ -22,7 +22,7 @@ def jobs(
 ) -> None:
     """List the jobs that write tables, and the runs that ended.
 
-    Of one table, or of all tables of the lake. "alive" is a job whose process was heard of within its time to live;
+    Of one table, or of all tables of the lake. "alive" is a job whose process renewed it within its time to live;
     another process can take one that is not. "taken over" is one that can no longer commit. Below them, newest first,
     are the runs of "underlay ingest" that ended, with what they did or why they failed, and those that watch. Times are
     UTC.
@@ -74,7 +74,7 @@ def verify(
     no_registry: Annotated[
         bool,
         typer.Option(
-            "--no-registry", help="Leave the registry out, whose comparison reads every version again. Default: no."
+            "--no-registry", help="Do not compare the registry, which reads every version again. Default: no."
         ),
     ] = False,
     lake: LakeUrl = None,

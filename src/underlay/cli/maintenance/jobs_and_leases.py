@@ -32,7 +32,7 @@ def show_jobs(lake: Lake, name: str | None, *, most: int, json: bool) -> None:
             print_json(_run_json(run))
         return
     if not found:
-        say(f"{name or show_place(lake.url)}: no job writes")
+        say(f"{name or show_place(lake.url)}: no job is writing")
     else:
         print_table(
             ("table", "job", "state", "started (UTC)", "renewed (UTC)", "ttl (s)", "epoch", "owner", "note"),

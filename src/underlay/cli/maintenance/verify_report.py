@@ -136,7 +136,7 @@ def _way_out(name: str, version: int) -> Iterator[str]:
     """
     yield f"  The newest root is lost, so nothing can be committed, not even a rollback. Version {version} can be read:"
     yield f"    underlay scan {name} --version {version}"
-    yield "  To write again, restore the root from a copy; or make a new table of that version:"
+    yield "  To write again, restore the root from a copy; or make a new table from that version:"
     yield f"    underlay scan {name} --version {version} --format arrow > rows.arrow"
     yield f'    underlay create {name}_new --from rows.arrow    # and what "underlay show {name}@{version}" has'
     yield f"    underlay append {name}_new rows.arrow"
@@ -167,7 +167,7 @@ def _verdict(revision: RevisionReport, *, is_deep: bool) -> str:
             f" (of {revision.newest_version}); {show_versions(revision.unreadable)} cannot be read"
         )
     if Severity.ANSWERS in found:
-        return "all there, but something contradicts it"
+        return "all there, but something is inconsistent"
     if Severity.DERIVED in found:
         return "nothing is lost; something must be rebuilt"
     if any(finding.is_repaired for finding in revision.findings):
@@ -206,7 +206,7 @@ def _summary(report: Report) -> str:
             advice = f'{advice}; "underlay rollback" makes it the newest'
         advice += "."
     elif any(finding.place.startswith(f"{CATALOG}/") and finding.is_open for finding in report.findings):
-        advice = "Tables are read by the newest entry that is whole."
+        advice = "Tables are read through the newest intact entry."
     else:
         advice = 'Run "underlay verify --repair" to rebuild what is derived.'
     return f"{sound} of {tables} sound. {advice}"

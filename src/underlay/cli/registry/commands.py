@@ -80,8 +80,9 @@ def restore(
 ) -> None:
     """Rebuild the registry from the store.
 
-    Whatever became of it: deleted, damaged, taken from another lake or an older copy. It is derived from the store,
-    so that nothing can be lost; until all is done, the old one is used. Reads every version of every table.
+    Use it when the registry was deleted or damaged, or belongs to another lake or an older copy. It is derived from
+    the store, so nothing is lost. The old one stays in use until the new one is complete. Reads every version of every
+    table.
 
     \b
     Examples:

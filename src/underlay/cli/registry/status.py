@@ -62,7 +62,7 @@ def show_status(chosen: ChosenRegistry, *, json: bool) -> None:
 def judge(status: Status) -> RegistryVerdict:
     """The verdict on a status."""
     if status.schema is None:
-        hint = 'The next command that writes makes it; "underlay registry follow" does it now.'
+        hint = 'The next command that writes creates it; "underlay registry follow" does it now.'
         return RegistryVerdict(state=RegistryState.EMPTY, words="empty: there is no registry here yet", hint=hint)
     if status.schema not in REVISIONS:
         words = "not used: it was made by a newer release"

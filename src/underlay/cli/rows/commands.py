@@ -48,7 +48,8 @@ def append(
     token: Annotated[
         str | None,
         typer.Option(
-            metavar="TEXT", help="Rows of one token are added once, however often this is repeated. Default: none."
+            metavar="TEXT",
+            help="Rows with this token are added only once, however often the command is repeated. Default: none.",
         ),
     ] = None,
     format: Annotated[
@@ -214,7 +215,9 @@ def sql(
     option: StoreOptions = None,
     yes: Annotated[
         bool,
-        typer.Option("--yes", help="Do not ask. Default: on a terminal, ask before rows or tables go as a whole."),
+        typer.Option(
+            "--yes", help="Do not ask. Default: on a terminal, ask before deleting all rows or dropping tables."
+        ),
     ] = False,
     json: JsonRows = False,
 ) -> None:
@@ -224,7 +227,7 @@ def sql(
     AS OF 'tag' or TIMESTAMP AS OF '2026-01-31'. Several statements, separated by semicolons, run in turn. "-" reads the
     SQL from stdin; without SQL, a shell reads it from the terminal. EXPLAIN shows DuckDB's plan, and for each table
     what is read and what is skipped. INSERT, UPDATE, DELETE, MERGE, TRUNCATE, CREATE, ALTER and DROP change tables, in
-    one commit each. On a terminal, a change of all rows of a table and a drop are asked for; elsewhere they are done.
+    one commit each. On a terminal, a change of all rows and a drop of a table ask first; elsewhere they do not.
 
     \b
     Examples:

@@ -108,7 +108,7 @@ def run_statements(
         return
     if output is not None or format in BINARY:
         raise InvalidRequest(
-            "a file or a binary format takes the rows of one statement", found=f"{len(statements)} statements"
+            "--output and binary formats take only one statement", found=f"{len(statements)} statements"
         )
     if isinstance(parameters, list):
         raise InvalidRequest("values for ? are for one statement", hint="Name them: $name, and --param name=value.")
@@ -185,7 +185,9 @@ def read_parameters(texts: Sequence[str]) -> Parameters:
     if not any(named):
         return [_parameter(text) for text in texts]
     if not all(named):
-        raise InvalidRequest("--param is either NAME=VALUE or VALUE for all", hint="A text with = in it: '\"a=b\"'.")
+        raise InvalidRequest(
+            "--param is either NAME=VALUE or VALUE for all", hint="Quote a text with = in it: '\"a=b\"'."
+        )
     return {match[1]: _parameter(match[2]) for match in named if match}
 
 

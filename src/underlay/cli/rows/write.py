@@ -75,7 +75,7 @@ def register_files(
         return
     rows, files = show_count(done.row_count, "row"), show_count(done.file_count, "file")
     known = f"; {show_count(done.known_count, 'file')} known already" if done.known_count else ""
-    replaced = f", {done.replaced_count} of them anew" if done.replaced_count else ""
+    replaced = f", {done.replaced_count} of them replaced" if done.replaced_count else ""
     if done.file_count:
         say(f"{table.name}: version {done.version}, {files} with {rows} registered{replaced}{known}")
     else:

@@ -37,7 +37,8 @@ token = typer.Typer(
 
 def serve(
     host: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="The address to listen on. Others than loopback need --tokens.")
+        str,
+        typer.Option(metavar="ADDRESS", help="The address to listen on. Addresses other than loopback need --tokens."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 is any free one.")] = 8080,
     writable: Annotated[
@@ -66,15 +67,17 @@ def serve(
         str, typer.Option(metavar="SIZE", help="With auto, Spark runs queries that read at least this much.")
     ] = "8GiB",
     spark_memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of Spark's driver.")] = "2GiB",
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Statements at once, each in a process of its own.")] = 4,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, help="Statements that run at once, each in its own process.")
+    ] = 4,
     memory: Annotated[str, typer.Option(metavar="SIZE", help="Memory of each worker's engine.")] = "1GiB",
     timeout: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Statements that do not ask for another.")
+        float, typer.Option(metavar="SECONDS", min=0.1, max=3600, help="Timeout of statements that set none.")
     ] = 60.0,
     public_url: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="Under which name clients reach it, such as https://sql.example. Default: its address."
+            metavar="URL", help="The URL by which clients reach it, such as https://sql.example. Default: its address."
         ),
     ] = None,
     root_path: Annotated[str, typer.Option(metavar="PATH", help="The path that a proxy puts before it.")] = "",
@@ -101,7 +104,7 @@ def serve(
 
     Statements run on DuckDB or Spark, in processes of their own with limits, and reach the tables of the lake that
     their token may read, and nothing else. GET /openapi.json describes the endpoints. SIGTERM and Ctrl-C stop it when
-    what runs has ended.
+    the running statements have ended.
 
     \b
     Examples:
@@ -142,10 +145,11 @@ def create(
     read: Names = None,
     write: WriteNames = None,
     admin: Annotated[
-        bool, typer.Option("--admin", help="See and stop the statements of all. Default: its own only.")
+        bool, typer.Option("--admin", help="See and stop the statements of all tokens. Default: only its own.")
     ] = False,
     expires: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="After this time it is void, such as 90d or 12h. Default: never.")
+        str | None,
+        typer.Option(metavar="SPAN", help="The token expires after this time, such as 90d or 12h. Default: never."),
     ] = None,
     tokens: TokensFile = None,
     json: Json = False,

@@ -48,13 +48,13 @@ def init(
 
 def trust(
     path: Annotated[str | None, typer.Argument(metavar="[PATH]", hidden=True, show_default=False)] = None,
-    forget: Annotated[bool, typer.Option("--forget", help="Take the confirmation back. Default: no.")] = False,
+    forget: Annotated[bool, typer.Option("--forget", help="Withdraw the confirmation. Default: no.")] = False,
     json: Json = False,
 ) -> None:
     """Confirm an underlay.toml that names where to send credentials.
 
-    Commands do not use a file that names an endpoint or a database server, or that others may write to, before that:
-    they would send credentials of the environment to what it names.
+    Commands do not use a file that names an endpoint or a database server, or that others may write to, until you
+    confirm it: they would send credentials of the environment to what it names.
     PATH is the file or its directory; by default the file that commands here would use. The confirmation holds until
     the file changes.
 

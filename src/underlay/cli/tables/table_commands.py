@@ -213,7 +213,7 @@ def tag(
 
     table = newest_table(lake, option, name)
     if delete and version is not None:
-        raise InvalidRequest("--delete takes no version", hint="A tag stands for one version; its name is enough.")
+        raise InvalidRequest("--delete takes no version", hint="A tag names one version, so its name is enough.")
     if delete:
         table.untag(tag)
         if json:
@@ -287,7 +287,7 @@ def _tagged(table: Table, tag: str | None) -> int:
     """The version with this tag. Raises NotFound, and InvalidRequest for a tag of another revision."""
     version = table.at(tag=tag).version
     if tag is None or table.tags.get(tag) != version:
-        raise InvalidRequest("the tag stands for a version of another revision", place=table.name, found=tag)
+        raise InvalidRequest("the tag names a version of another revision", place=table.name, found=tag)
     return version
 
 

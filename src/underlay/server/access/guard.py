@@ -77,7 +77,7 @@ class RequestGuard:
             return Problem(
                 status=421,
                 code="wrong_host",
-                detail="this server does not go by the name in the Host header",
+                detail="the Host header names another server",
                 hint="Start it with --public-url to give it a name.",
             )
         own = {_origin(f"{scope['scheme']}://{host}"), self._public} - {None}

@@ -65,13 +65,13 @@ def choose_format(accept: str | None, named: str | None = None) -> ResultFormat:
     names = [one.value for one in ResultFormat]
     if named is not None:
         if named not in names:
-            raise NotAcceptable(f"unknown format {named[:80]}: there are {', '.join(names)}")
+            raise NotAcceptable(f"unknown format {named[:80]}; known are {', '.join(names)}")
         return ResultFormat(named)
     for wanted in preferences(accept or "*/*"):
         if wanted.quality > 0 and wanted.name in _BY_MEDIA:
             return _BY_MEDIA[wanted.name]
     known = ", ".join(name.partition(";")[0] for name in MEDIA_TYPES.values())
-    raise NotAcceptable(f"no format is {(accept or '')[:200]}: there are {known}")
+    raise NotAcceptable(f"no format matches {(accept or '')[:200]}; known are {known}")
 
 
 def choose_compression(accepted: str | None, format: ResultFormat) -> str | None:

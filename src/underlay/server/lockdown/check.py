@@ -160,7 +160,7 @@ class Lockdown:
         """The syntax tree of one query. Raises InvalidRequest for everything else."""
         ((found,),) = self._connection.execute(_SERIALISED, [text]).fetchall()
         if len(found) > _MOST_TREE_BYTES:
-            raise InvalidRequest("the statement says too much", hint="Run parts of it.")
+            raise InvalidRequest("the syntax tree of the statement is too large", hint="Run parts of it.")
         try:
             tree = json.loads(found)
         except RecursionError:

@@ -101,7 +101,7 @@ def refused_function(name: str, place: str | None = None) -> InvalidRequest:
     return InvalidRequest(
         f"the function {name} is not available",
         place=place,
-        hint="SQL over HTTP calls functions of values, and reaches the lake's tables only.",
+        hint="SQL over HTTP can call only functions of values, and reach only the lake's tables.",
     )
 
 

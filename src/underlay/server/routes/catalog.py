@@ -93,9 +93,9 @@ async def get_blocks(
     format: str | None = None,
 ) -> Response:
     """The block map: every block of a version with file, rows, bytes, the bounds of a column, and what becomes of it
-    for the condition `where` and by which step. `verdict` and `step` are places in the lists `verdicts` and `steps`,
-    which Arrow has in the schema's metadata. `columns` are those that are read, with commas between them; `column` is
-    the one with bounds. `order` is file or min. `bins` counts neighbours together."""
+    for the condition `where` and by which step. `verdict` and `step` are indexes into `verdicts` and `steps`,
+    which Arrow results have in the metadata of the schema. `columns` are those to read, separated by commas;
+    `column` is the one with bounds. `order` is file or min. `bins` counts neighbours together."""
     job = LookJob(
         what="blocks",
         rights=caller_of(request).rights,
@@ -148,7 +148,7 @@ async def get_view(
 
 @router.get("/v1/jobs", responses={**ROWS, **PROBLEMS}, response_model=None)
 async def list_jobs(request: Request, format: str | None = None) -> Response:
-    """Work on tables that the token may read which only one process does at a time, and which runs or was left."""
+    """Jobs on tables that the token may read: work that only one process does at a time. Running or abandoned."""
     return await answer_look(request, LookJob(what="jobs", rights=caller_of(request).rights), format)
 
 
@@ -160,8 +160,8 @@ async def list_runs(request: Request, most: Most = None, format: str | None = No
 
 @router.get("/v1/completion", responses=PROBLEMS, response_model=None)
 async def get_completion(request: Request, tables: str | None = None) -> Response:
-    """What a statement can be completed with: keywords, functions and tables; or the columns of `tables`, which have
-    commas between them. A table that the token may not read has none, as one that does not exist."""
+    """What a statement can be completed with: keywords, functions and tables; or the columns of `tables`, separated
+    by commas. A table that the token may not read has none, like one that does not exist."""
     wanted = None if tables is None else [one.strip() for one in tables.split(",")]
     job = LookJob(what="completion", rights=caller_of(request).rights, columns=wanted)
     return await answer_look(request, job, "json")
@@ -196,7 +196,7 @@ def look_output(request: Request, format: str | None) -> Output:
 def read_order(text: str) -> bool:
     """Whether blocks are ordered by their least values. Raises Problem."""
     if text not in ("file", "min"):
-        raise Problem(status=400, code="invalid_request", detail="order is file or min")
+        raise Problem(status=400, code="invalid_request", detail="order must be file or min")
     return text == "min"
 
 
@@ -204,7 +204,7 @@ def moment_of(version: int | None, as_of: str | None) -> str | None:
     """The time as of which a table is asked for. Raises Problem for a time beside a version."""
     moment = read_moment(as_of)
     if version is not None and moment is not None:
-        raise Problem(status=400, code="invalid_request", detail="version and as_of do not go together")
+        raise Problem(status=400, code="invalid_request", detail="version and as_of cannot be combined")
     return moment
 
 

@@ -29,17 +29,17 @@ _PROBLEM = {
 _STATUSES = {
     400: "The request is wrong.",
     401: "There is no valid token.",
-    403: "The right is missing, or the page is another site's.",
-    404: "There is no such thing, or the token may not see it.",
+    403: "The right is missing, or the request comes from a page of another site.",
+    404: "It does not exist, or the token may not see it.",
     406: "There is no such format.",
     409: "Another change came first, or the name is taken.",
     410: "It has expired.",
     413: "The body or the statement is too large.",
-    415: "The body is of another type.",
-    421: "The server has another name.",
+    415: "The media type of the body is not supported.",
+    421: "The Host header names another server.",
     422: "The statement failed on data, hit a limit, or was cancelled.",
     429: "Too many statements. Try again after Retry-After seconds.",
-    503: "The server stops, or the store is away. Try again after Retry-After seconds.",
+    503: "The server is stopping, or the store is unavailable. Try again after Retry-After seconds.",
 }
 Responses = dict[int | str, dict[str, Any]]  # Any: a part of a JSON schema
 PROBLEMS: Responses = {
@@ -51,7 +51,7 @@ ROWS: Responses = {
         "description": "The rows.",
         "content": {name.partition(";")[0]: {"schema": {}} for name in MEDIA_TYPES.values()},
     },
-    304: {"description": "The same versions give the same answer."},
+    304: {"description": "Not modified: the versions are the same."},
 }
 _STATEMENT = {
     "type": "object",
@@ -93,7 +93,7 @@ PLAN_BODY: dict[str, Any] = {  # Any: a part of a JSON schema
                         "where": _MAYBE,
                         "columns": {"type": ["array", "null"], "items": _TEXT},
                         "version": _COUNT,
-                        "scan": {**_COUNT, "description": "Answer the block map of this scan."},
+                        "scan": {**_COUNT, "description": "Return the block map of this scan."},
                         "column": {**_MAYBE, "description": "The column whose bounds the map has."},
                         "order": {"type": ["string", "null"], "enum": ["file", "min", None]},
                         "bins": {"type": ["integer", "null"], "minimum": 1, "maximum": 1_000_000},

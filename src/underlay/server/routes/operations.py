@@ -28,7 +28,7 @@ async def healthz() -> Response:
 @router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", responses={503: {"description": "Not now."}}, response_model=None)
 async def readyz(request: Request) -> Response:
-    """Workers are warm, and the server does not stop."""
+    """Workers are warm, and the server is not stopping."""
     service = service_of(request)
     is_ready = not service.is_draining and service.workers.alive > 0
     status = "draining" if service.is_draining else "ready" if is_ready else "no workers"

@@ -25,7 +25,7 @@ router = APIRouter(tags=["sql"])
 @router.post("/v1/plan", responses={**ROWS, **PROBLEMS}, openapi_extra=PLAN_BODY, response_model=None)
 async def post_plan(request: Request) -> Response:
     """For each scan of a query, or of a table with a condition: which step drops how many files, blocks and bytes, and
-    what is left to read. With `scan` the block map of that scan instead, as of `/v1/tables/{name}/blocks`."""
+    what is left to read. With `scan` the block map of that scan instead, as in `/v1/tables/{name}/blocks`."""
     caller = caller_of(request)
     known = await read_object(request)
     limits = settings_of(request).limits
@@ -64,11 +64,11 @@ def _of_table(own: dict[str, Any], *, is_of_table: bool) -> dict[str, Any]:  # A
     if not is_of_table:
         given = [name for name in ("table", "where", "columns", "version") if own[name] is not None]
         if given:
-            raise InvalidRequest("a plan is of sql or of a table, not of both", found=", ".join(given))
+            raise InvalidRequest("give either sql or a table, not both", found=", ".join(given))
         return {}
     columns = own["columns"]
     if columns is not None and not (isinstance(columns, list) and all(isinstance(one, str) for one in columns)):
-        raise InvalidRequest("columns is not a list of texts")
+        raise InvalidRequest("columns must be a list of strings")
     table = _text(own, "table")
     if table is None:
         raise InvalidRequest("there is neither sql nor a table", hint='Write {"sql": "select 1"}.')
@@ -78,7 +78,7 @@ def _of_table(own: dict[str, Any], *, is_of_table: bool) -> dict[str, Any]:  # A
 def _text(own: dict[str, Any], name: str) -> str | None:  # Any: JSON
     found = own[name]
     if found is not None and not isinstance(found, str):
-        raise InvalidRequest(f"{name} is not a text")
+        raise InvalidRequest(f"{name} must be a string")
     return found
 
 

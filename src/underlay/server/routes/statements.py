@@ -38,7 +38,7 @@ _MOST = 2**53
 
 @router.post(
     "/v1/statements",
-    responses={202: {"description": "It goes on."}, **PROBLEMS},
+    responses={202: {"description": "The statement is still running."}, **PROBLEMS},
     openapi_extra=STATEMENT_BODY,
     response_model=None,
 )
@@ -62,7 +62,7 @@ async def list_statements(request: Request) -> Response:
 
 @router.get("/v1/statements/{id}", responses=PROBLEMS, response_model=None)
 async def get_statement(request: Request, id: str, wait: Annotated[float, Query(ge=0, le=60)] = 0.0) -> Response:
-    """Its state. With `wait` the answer comes when it ends, or after so many seconds."""
+    """The state of a statement. With `wait` the answer comes when it ends, or after `wait` seconds."""
     statement = _find(request, id)
     await _wait(statement, wait, request)
     return JSONResponse(statement.as_json(), headers={"Cache-Control": "no-store"})
@@ -119,7 +119,7 @@ async def get_blocks(
     limit: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
     format: str | None = None,
 ) -> Response:
-    """The block map of a scan of the statement: every block of the version that it read, and what became of it. As of
+    """The block map of a scan of the statement: every block of the version that it read, and what became of it. As in
     `/v1/tables/{name}/blocks`."""
     statement = _find_own(request, id)
     job = LookJob(
@@ -162,7 +162,7 @@ async def get_link(request: Request, secret: str) -> Response:
 
 @router.delete("/v1/statements/{id}", status_code=204, responses=PROBLEMS, response_model=None)
 async def delete_statement(request: Request, id: str) -> Response:
-    """Cancel it, and forget it and its rows. Also when it ended before."""
+    """Cancel a statement if it runs, and delete it and its rows."""
     service, statement = service_of(request), _find(request, id)
     service.cancel(statement)
     with suppress(TimeoutError):

@@ -48,7 +48,7 @@ class WorkerGone(Exception):  # what happened
             status=422,
             code="engine_failed",
             detail="the process that ran the statement ended",
-            hint="Other statements are not affected. Write the statement in another way.",
+            hint="Other statements are not affected. Rewrite the statement.",
         )
 
 

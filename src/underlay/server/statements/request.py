@@ -67,7 +67,7 @@ def read_request(known: Mapping[str, Any], limits: ServerLimits) -> StatementReq
         raise InvalidRequest("unknown member", expected=", ".join(sorted(_KNOWN)), found=", ".join(unknown)[:200])
     sql = known.get("sql")
     if not isinstance(sql, str):
-        raise InvalidRequest("sql is not a text", hint='Write {"sql": "select 1"}.')
+        raise InvalidRequest("sql must be a string", hint='Write {"sql": "select 1"}.')
     return StatementRequest(
         sql=check_text(sql),
         engine=_one_of(known, "engine", _ENGINES),
@@ -120,7 +120,7 @@ def _with_each_name_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:  #
     """Refuses duplicate names: a proxy that reads the body before us may take the other one of two."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("an object has a name twice")
+        raise ValueError("an object has the same name twice")
     return found
 
 
@@ -130,7 +130,7 @@ def _parameters(value: object) -> Mapping[str, object] | Sequence[object] | None
     if isinstance(value, dict | list):
         _check_depth(value)
         return value
-    raise InvalidRequest("parameters are an object by name or a list", hint='Write {"zone": "JFK"} for $zone.')
+    raise InvalidRequest("parameters must be an object by name, or a list", hint='Write {"zone": "JFK"} for $zone.')
 
 
 def _check_depth(value: object) -> None:

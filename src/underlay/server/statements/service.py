@@ -68,7 +68,7 @@ class StatementService:
         self.is_draining = True
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=self._limits.drain_seconds)
-        stopped = Problem(status=503, code="draining", detail="the server stops", retry_after_seconds=5)
+        stopped = Problem(status=503, code="draining", detail="the server is stopping", retry_after_seconds=5)
         for statement in list(self.known.values()):
             statement.stop(stopped, self._limits.cancel_seconds)
         if self._tasks:
@@ -185,7 +185,7 @@ class StatementService:
 
     def _enter(self, statement: RunStatement) -> Ticket:
         if self.is_draining:
-            raise Problem(status=503, code="draining", detail="the server stops", retry_after_seconds=5)
+            raise Problem(status=503, code="draining", detail="the server is stopping", retry_after_seconds=5)
         statement.ticket = self.turns.enter(statement.owner.id)
         self.known[statement.id] = statement
         return statement.ticket
@@ -300,7 +300,9 @@ def spool_of(statement: RunStatement) -> Path:
     if statement.problem is not None:
         raise statement.problem
     if not statement.has_ended:
-        raise Problem(status=409, code="statement_running", detail="the statement still runs", retry_after_seconds=1)
+        raise Problem(
+            status=409, code="statement_running", detail="the statement is still running", retry_after_seconds=1
+        )
     if statement.spool is None:
-        raise Problem(status=410, code="statement_gone", detail="the rows of the statement are not kept any longer")
+        raise Problem(status=410, code="statement_gone", detail="the rows of the statement are no longer kept")
     return statement.spool
