@@ -86,7 +86,7 @@ def test_what_is_no_data_is_refused(lake):
         lake.create_table("a.b", data=7)
     with pytest.raises(InvalidRequest, match="needs a schema"):
         lake.create_table("a.b")
-    with pytest.raises(InvalidRequest, match="do not go together"):
+    with pytest.raises(InvalidRequest, match="cannot be combined"):
         lake.create_table("a.b", data=ROWS, exist_ok=True)
     assert lake.tables() == []
 

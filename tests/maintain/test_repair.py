@@ -58,7 +58,7 @@ def test_a_sidecar_whose_file_is_damaged_is_not_repaired(world: World):
         assert objects(world.store) == before
     (finding,) = report.findings
     assert not finding.is_repaired
-    assert "does not give the one that was written" in finding.problem
+    assert "rebuilding it from its file gives a different one" in finding.problem
 
 
 @pytest.mark.parametrize("part", [".root", "/segments/", "/sources/", ".parquet"])

@@ -18,7 +18,7 @@ def test_a_schema_comes_back_from_its_record(schema: TableSchema):
 
 def test_a_list_without_an_element_is_malformed():
     record = SchemaRecord(fields=(FieldRecord(id=1, name="a", type="list"),), last_id=1)
-    with pytest.raises(Malformed, match="another number of parts"):
+    with pytest.raises(Malformed, match="the wrong number of parts"):
         from_record(record)
 
 

@@ -37,7 +37,7 @@ def test_trips_are_ingested_once_and_its_commands_work(small: Path, capsys: pyte
     text = capsys.readouterr().out
     assert "6 sources, 5,050 rows" in text
     assert "not ingested: yellow_tripdata_2024-04.csv.gz" in text
-    assert "15 lines that are no trips" in text
+    assert "15 lines that are not trips" in text
     assert "6 of 7 sources are in the table already: nothing was read" in text
     assert "arrives whole: 1 source, 1,000 rows" in text
     assert "The table has 6,050 trips" in text
@@ -68,7 +68,7 @@ def test_a_folder_that_no_demo_made_is_left_alone(small: Path, capsys: pytest.Ca
     (small / "mine").touch()
     assert demo.main([]) == 2
     assert [path.name for path in small.iterdir()] == ["mine"]
-    assert "no earlier demo made it" in capsys.readouterr().err
+    assert "is not from an earlier demo" in capsys.readouterr().err
 
 
 def test_a_wrong_argument_shows_the_usage(capsys: pytest.CaptureFixture[str]):

@@ -51,7 +51,7 @@ def create_table(
     """
     if data is not None and exist_ok:
         raise InvalidRequest(
-            "data and exist_ok do not go together: rows would be added again, or not at all",
+            "data and exist_ok cannot be combined: rows would be added again, or not at all",
             hint="Create the table with exist_ok and without data, then append(data, token=…).",
         )
     if data is not None:

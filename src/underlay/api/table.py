@@ -165,7 +165,7 @@ class Table(CaringTable):
         if version is None:
             version = self.at(tag=tag).version
             if self.tags.get(tag or "") != version:
-                raise InvalidRequest("the tag stands for a version of another revision", place=self.name, found=tag)
+                raise InvalidRequest("the tag names a version of another revision", place=self.name, found=tag)
         held = opened.held_now()
         return describe(travel.rollback(opened.head().revision, version, held))
 

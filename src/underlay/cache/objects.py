@@ -193,7 +193,7 @@ class DecodedCache:
 def _check(found: int, expected: int) -> None:
     if found != expected:
         raise ChecksumMismatch(
-            "another object than was described", expected=f"{expected:#010x}", found=f"{found:#010x}"
+            "not the object that was described", expected=f"{expected:#010x}", found=f"{found:#010x}"
         )
 
 

@@ -95,7 +95,7 @@ def current_etag(store: Store, key: str, known: KnownFile) -> str | None:
     is_same = found.size_bytes == known.size_bytes and len(footer) == known.footer_bytes
     if not is_same or crc32(footer) != known.footer_crc:
         raise Replaced(
-            "the file was replaced since it was registered: it has other bytes",
+            "the file was replaced since it was registered: its bytes differ",
             expected=f"{known.size_bytes} bytes, footer {known.footer_crc:#010x}",
             found=f"{found.size_bytes} bytes, footer {crc32(footer):#010x}",
             hint='Put the old file back, take it as it is now with "underlay register --refresh" '

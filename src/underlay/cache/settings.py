@@ -76,5 +76,5 @@ def _bytes(environment: Mapping[str, str], name: str, default: int) -> int:
     if not text:
         return default
     if not (text.isascii() and text.isdigit()):
-        raise InvalidRequest(f"{name} is not a number of bytes", found=text, hint=f"Set it to {default}, say.")
+        raise InvalidRequest(f"{name} is not a number of bytes", found=text, hint=f"Set it to {default}, for example.")
     return int(text)

@@ -154,7 +154,7 @@ def decode_entry(data: bytes | memoryview) -> CatalogEntry:
     except UNDECODED as error:
         raise Malformed(f"not an entry of the catalog: {error}") from error
     if entry.format not in (WHOLE_FORMAT, FORMAT, TAGS_FORMAT):
-        raise Unsupported("the catalog has another format", expected=TAGS_FORMAT, found=entry.format)
+        raise Unsupported("the catalog has an unknown format", expected=TAGS_FORMAT, found=entry.format)
     if entry.format != WHOLE_FORMAT and (
         entry.changes is None or entry.since_id is None or not 0 <= (entry.base or 0) < entry.number
     ):
@@ -181,7 +181,7 @@ def put_together(entries: Iterable[CatalogEntry], known: Catalog | None = None) 
     `known`. Raises Inconsistent when they are not of one history."""
     for entry in entries:
         known = whole_catalog(entry) if entry.changes is None else catalog_after(known or _empty_before(entry), entry)
-    assert known is not None, "no entry makes no mapping"
+    assert known is not None, "a catalog has at least one entry"
     return known
 
 
@@ -239,7 +239,9 @@ def catalog_after(before: Catalog, entry: CatalogEntry) -> Catalog:
     changes = entry.changes
     tables = before.tables.after(_edits(changes.tables))
     if not all(name in tables for name in changes.tags):
-        raise Inconsistent(f"catalog entry {entry.number} has tags of a table that is not there", place="changes, tags")
+        raise Inconsistent(
+            f"catalog entry {entry.number} has tags of a table that does not exist", place="changes, tags"
+        )
     tables = tables.after({name: _tagged(tables[name], marks) for name, marks in changes.tags.items()})
     names: dict[str, str | Gone] = {}
     folders: dict[str, str | Gone | None] = {}

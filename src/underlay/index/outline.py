@@ -284,7 +284,9 @@ def _decode(json: bytes) -> _Stored:
         if version in FORMATS:
             raise
     if found is None or version not in FORMATS:
-        raise Unsupported("the root has another format", expected=FORMATS[-1], found=version, hint="Update Underlay.")
+        raise Unsupported(
+            "the root has an unknown format", expected=FORMATS[-1], found=version, hint="Update Underlay."
+        )
     return found
 
 

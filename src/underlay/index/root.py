@@ -324,4 +324,4 @@ def _kind_of(json: bytes) -> _Kind | None:
 
 
 def _other_format(found: int) -> Unsupported:
-    return Unsupported("the root has another format", expected=FORMATS[-1], found=found, hint="Update Underlay.")
+    return Unsupported("the root has an unknown format", expected=FORMATS[-1], found=found, hint="Update Underlay.")

@@ -167,7 +167,9 @@ def _remove(root: Root, change: Change) -> Root:
     tail = {file.location: file for file in root.tail}
     already = gone.intersection(root.removed)
     if already or len(gone) != len(change.removed) or gone & change.deletes.keys():
-        raise InvalidRequest("a file is removed twice, or changed as well", found=", ".join(sorted(already or gone)))
+        raise InvalidRequest(
+            "a file is removed twice, or both removed and changed", found=", ".join(sorted(already or gone))
+        )
     files = [tail.get(name) or change.touched[name] for name in change.removed]
     in_segments = [name for name in change.removed if name not in tail]
     return replace(

@@ -38,7 +38,7 @@ def build_sidecar(store: Store, keys: RevisionKeys, facts: RecordedFile) -> byte
     wanted = [ByteRange(end - facts.footer_bytes, end)]
     (raw,) = store.get_ranges(key, wanted, size_bytes=facts.size_bytes)
     if crc32(raw) != facts.footer_crc:
-        raise ChecksumMismatch("the footer is another one, or damaged", place=key)
+        raise ChecksumMismatch("the footer was replaced or is damaged", place=key)
     footer = Footer.parse(bytes(raw))
     places = bloom_ranges(footer, facts.size_bytes)
     fetched = store.get_ranges(key, list(places.values()), size_bytes=facts.size_bytes)

@@ -156,7 +156,7 @@ def _end_problems(history: History, record: TableRecord, revision: str) -> Itera
     """Where the catalog contradicts a revision's last version, or tags a missing or expired version."""
     newest, root = history.newest_version, history.newest
     if newest is None:
-        yield _missing(history, 0, "the revision has no version")
+        yield _missing(history, 0, "the revision has no versions")
     is_closed = record.revisions[revision].state == CLOSED
     if root is not None and root.version == newest:
         if is_closed and root.terminal is None:

@@ -106,7 +106,7 @@ def create_sidecar(path: str | os.PathLike[str], data: bytes, *, replace: bool =
             os.link(temporary, path)
         _sync_directory(path.parent)
     except FileExistsError:
-        raise InvalidRequest("there is a file already", place=str(path), hint="Choose another name.") from None
+        raise InvalidRequest("the file exists already", place=str(path), hint="Choose another name.") from None
     except OSError as e:
         raise from_os_error(e, os.fspath(path)) from e
     finally:

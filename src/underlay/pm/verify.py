@@ -148,10 +148,10 @@ def _check_shape(sidecar: Sidecar, made: Sidecar) -> None:
 
 def _same(what: str, expected: Sequence[object], found: Sequence[object]) -> None:
     if len(expected) != len(found):
-        raise Inconsistent(f"another number of {what}", expected=len(expected), found=len(found))
+        raise Inconsistent(f"the wrong number of {what}", expected=len(expected), found=len(found))
     for at, (wanted, stored) in enumerate(zip(expected, found, strict=True)):
         if wanted != stored:
-            raise Inconsistent(f"other {what}, first at {at}", expected=wanted, found=stored)
+            raise Inconsistent(f"different {what}, first at {at}", expected=wanted, found=stored)
 
 
 def _stored_as(sidecar: Sidecar) -> list[tuple[object, ...]]:

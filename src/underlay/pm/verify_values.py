@@ -32,7 +32,9 @@ def check_values(sidecar: Sidecar, path: Path, footer: Footer) -> Iterator[Under
                 continue
             rows = int(sidecar.num_rows[row_group])
             if found != rows:
-                yield Inconsistent("another number of rows", place=f"row group {row_group}", expected=found, found=rows)
+                yield Inconsistent(
+                    "the wrong number of rows", place=f"row group {row_group}", expected=found, found=rows
+                )
             for index, values in enumerate(leaves):
                 yield from _check_chunk(sidecar, footer, row_group, index, values)
 

@@ -53,14 +53,14 @@ def change_field(schema: TableSchema, path: Path, change: Callable[[Field], Fiel
 
 def change_siblings(schema: TableSchema, parent: Path, change: Callable[[Fields], Fields]) -> TableSchema:
     """The columns, or the fields of the struct at `parent`, changed. Raises UnknownColumn, and InvalidRequest when
-    there is no struct."""
+    it is not a struct."""
     if not parent:
         return replace(schema, fields=change(schema.fields))
 
     def inside(field: Field) -> Field:
         if not isinstance(field.type, StructOf):
             raise InvalidRequest(
-                "the column is no struct, and has no named fields",
+                "the column is not a struct, so it has no named fields",
                 place=format_column(parent),
                 found=field.type,
                 hint="Items of a list are at .element, those of a map at .key and .value.",
@@ -179,5 +179,5 @@ def _place(siblings: Fields, name: str, parent: Path) -> int:
             return names.index(path[-1])
         place = format_column((*parent, name))
         known = [format_column((*parent, one)) for one in names]
-        raise UnknownColumn(f"there is no column {place} to stand after", hint=name_hint(place, known))
+        raise UnknownColumn(f"there is no column {place} to move it after", hint=name_hint(place, known))
     return names.index(name)

@@ -89,7 +89,7 @@ def _type(record: FieldRecord, parts: tuple[Field, ...]) -> Type:
         case "map", (key, value):
             return MapOf(key, value)
         case (("list" | "map"), _):
-            raise Malformed(f"a {record.type} has another number of parts", place=record.name, found=len(parts))
+            raise Malformed(f"a {record.type} has the wrong number of parts", place=record.name, found=len(parts))
     try:
         return parse_scalar(record.type)
     except InvalidRequest as error:

@@ -174,7 +174,7 @@ def _provider(profile: AwsProfile) -> Callable[[], S3Credential]:
         from obstore.auth.boto3 import Boto3CredentialProvider
     except ImportError:
         raise Unsupported(
-            "the credentials of an AWS profile take boto3, which is not installed",
+            "the credentials of an AWS profile need boto3, which is not installed",
             found=f"profile {profile.name}",
             hint="Install it: pip install 'underlay[aws]'. Or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
         ) from None

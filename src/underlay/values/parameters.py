@@ -19,10 +19,10 @@ def by_name(given: Given | None, *, hint: str) -> dict[str, object]:
         for name, value in given.items():
             if not isinstance(name, str) or name.lower() in found:
                 raise InvalidRequest(
-                    "the name of a parameter is not text, or is there twice", found=repr(name), hint=hint
+                    "the name of a parameter is not text, or occurs twice", found=repr(name), hint=hint
                 )
             found[name.lower()] = value
         return found
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
-        raise InvalidRequest("parameters are a list, or values by name", found=type(given).__name__, hint=hint)
+        raise InvalidRequest("parameters must be a list, or values by name", found=type(given).__name__, hint=hint)
     return {str(at): value for at, value in enumerate(given, 1)}

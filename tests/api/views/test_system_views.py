@@ -185,7 +185,7 @@ def test_a_filter_on_names_opens_no_other_table():
     ],
 )
 def test_statements_on_views_are_refused(lake, text):
-    with pytest.raises(InvalidRequest, match=r"system views are read only|cannot be called underlay"):
+    with pytest.raises(InvalidRequest, match=r"system views are read-only|cannot be called underlay"):
         lake.sql(text)
     assert len(lake.tables()) == 2
 

@@ -174,7 +174,7 @@ REFUSED: dict[str, tuple[Callable[[Evolution], object], type[UnderlayError], str
     "zone": (lambda c: c.widen_column("seen", "timestamp(us, UTC)"), InvalidRequest, "wider type"),
     "fewer digits": (lambda c: c.widen_column("price", "decimal(9, 4)"), InvalidRequest, "wider type"),
     "struct": (lambda c: c.widen_column("pos", "string"), InvalidRequest, "wider type"),
-    "inside a scalar": (lambda c: c.add_column("id.x", "int"), InvalidRequest, "no struct"),
+    "inside a scalar": (lambda c: c.add_column("id.x", "int"), InvalidRequest, "not a struct"),
     "inside a list": (lambda c: c.add_column("tags.x", "int"), InvalidRequest, r"\.element"),
     "last field": (lambda c: (c.drop_column("pos.x"), c.drop_column("pos.y")), InvalidRequest, "at least one field"),
     "no type": (lambda c: c.add_column("x", "nonsense"), InvalidRequest, "type"),
@@ -182,7 +182,7 @@ REFUSED: dict[str, tuple[Callable[[Evolution], object], type[UnderlayError], str
     "type of Python": (lambda c: c.add_column("x", int), Unsupported, "not a type"),
     "bad default": (lambda c: c.add_column("x", "int", default=1.5), InvalidRequest, "default"),
     "nested default": (lambda c: c.add_column("x", "list<int>", default=1), InvalidRequest, "nested"),
-    "after nothing": (lambda c: c.add_column("x", "int", after="nam"), UnknownColumn, "stand after"),
+    "after nothing": (lambda c: c.add_column("x", "int", after="nam"), UnknownColumn, "move it after"),
     "nulls": (lambda c: c.make_required("name"), SchemaMismatch, "2 nulls"),
     "nulls in a struct": (lambda c: c.make_required("pos.y"), SchemaMismatch, "pos.y"),
     "required without a default": (lambda c: c.add_column("x", "int not null"), SchemaMismatch, "nulls"),
@@ -274,7 +274,7 @@ def test_parts_of_lists_and_maps_evolve_by_path(lake: ul.Lake):
         change.rename_column("map.value.y", "z")
         change.widen_column("list.element.x", "bigint")
     assert things.to_arrow().to_pylist() == [{"id": 1, "list": [{"x": 1, "new": "d"}], "map": [("k", {"z": 2})]}]
-    with pytest.raises(InvalidRequest, match="no struct"), things.evolve() as change:
+    with pytest.raises(InvalidRequest, match="not a struct"), things.evolve() as change:
         change.rename_column("map.key", "other")
     with pytest.raises(InvalidRequest, match="never null"), things.evolve() as change:
         change.make_nullable("map.key")

@@ -345,7 +345,7 @@ def test_columns_that_duckdb_would_cut_are_copied_whole_and_refused_in_functions
     source = pa.table({"id": [2, 3], "at": pa.array([1_000_000_007, 11], schema.field("at").type)})
     merge(table, source).when_matched_update_all().when_not_matched_insert_all().execute()
     assert table.to_arrow().sort_by("id")["at"].cast(pa.int64()).to_pylist() == [5, 1_000_000_007, 11]
-    with pytest.raises(InvalidRequest, match=r"^the condition: DuckDB would cut values of at"):
+    with pytest.raises(InvalidRequest, match=r"^the condition: DuckDB would truncate values of at"):
         merge(table, source, "year(t.at) = year(s.at)").when_matched_delete().execute()
 
 

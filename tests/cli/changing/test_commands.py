@@ -115,7 +115,7 @@ def test_alter(trips: Table):
         "table": "a.trips",
         "is_done": False,
         "version": 2,
-        "what": "a.trips, version 2: one commit would drop column tip; no data file is written anew",
+        "what": "a.trips, version 2: one commit would drop column tip; no data file is rewritten",
     }
     run = underlay("alter", "a.trips", "drop column tip")
     assert (run.code, trips.version) == (2, 2)

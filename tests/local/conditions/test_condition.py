@@ -170,7 +170,7 @@ def test_what_is_no_condition_is_refused(where, table):
 
 @pytest.mark.parametrize("where", ["random\u200b() < 0.5", "i = (select\u20601)", "lower(\ufeffs) = 'a'"])
 def test_a_blank_that_nobody_sees_hides_no_function_and_no_subquery(where, table):
-    with pytest.raises(BadPredicate, match="blank of no width"):
+    with pytest.raises(BadPredicate, match="zero-width character"):
         table.scan(where=where)
     assert table.scan(where="lower(s) = $$a\u200b$$").count() == 0
 
@@ -219,7 +219,7 @@ def test_names_that_differ_in_case_only_are_told_apart_where_that_is_possible():
     table = lake.create_table("a.b", 'i bigint, "I" bigint, j bigint')
     table.append(pa.table({"i": [1], "I": [2], "j": [3]}))
     assert (table.count("i = 1"), table.count("I = 2"), table.count("J = 3"), table.count("j + 1 = 4")) == (1, 1, 1, 1)
-    with pytest.raises(Unsupported, match="upper and lower case"):
+    with pytest.raises(Unsupported, match="differ only in case"):
         table.count("i + 1 = 2")
     schema = pa.schema([("ab", pa.int64()), ("AB", pa.int64())])
     with pytest.raises(UnknownColumn, match="ab, AB"):

@@ -89,7 +89,7 @@ def test_only_blocks_that_may_have_such_a_time_are_read(column: str):
 def test_whole_microseconds_may_stand_in_any_expression_and_others_are_refused_with_their_place():
     whole = source("ns", "UTC", [2000])
     assert merged(whole, "t.z = s.z AND hour(s.z) = 0")[0] == [0, 0, 7, 0]
-    with pytest.raises(InvalidRequest, match=r"^the condition: DuckDB would cut values of z"):
+    with pytest.raises(InvalidRequest, match=r"^the condition: DuckDB would truncate values of z"):
         merged(source("ns", "UTC", [2001]), "t.k = 1 AND hour(s.z) = 0")
 
 
@@ -104,7 +104,7 @@ def test_predicates_and_values_of_clauses_compare_exactly_too():
 
 def test_an_update_computes_with_whole_microseconds_and_cuts_no_others():
     target = table()
-    with pytest.raises(InvalidRequest, match=r"^z: DuckDB would cut values of z"):
+    with pytest.raises(InvalidRequest, match=r"^z: DuckDB would truncate values of z"):
         target.update({"z": "z + INTERVAL 1 MICROSECOND"})
     target.update({"z": "z + INTERVAL 1 MICROSECOND"}, where="k <> 2")
     assert target.to_arrow().sort_by("k")["z"].cast(pa.int64()).to_pylist() == [2000, 1001, 3000, None]

@@ -96,7 +96,7 @@ def test_if_exists_of_a_table_that_is_not_there(lake):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("alter table taxi.trips drop column fare", "one commit would drop column fare; no data file is written anew"),
+        ("alter table taxi.trips drop column fare", "one commit would drop column fare; no data file is rewritten"),
         ("alter table taxi.trips rename to a.b", "taxi.trips, version 1: would be called a.b"),
     ],
 )
@@ -128,7 +128,7 @@ def test_explain_changes_nothing(lake, text, words):
         ("alter table taxi.trips version as of 1 drop column fare", InvalidRequest, "a version never changes"),
         ("alter view taxi.trips drop column fare", InvalidRequest, "line 1, column 7: not SQL"),
         ("alter table taxi.nope drop column fare", TableNotFound, "line 1, column 13: there is no table"),
-        ("alter table underlay.files drop column rows", InvalidRequest, "system views are read only"),
+        ("alter table underlay.files drop column rows", InvalidRequest, "system views are read-only"),
         ("alter table taxi.trips rename to Taxi.zones", TableExists, "line 1, column 34: there is a table"),
         ("create table t.t (a int, primary key (b))", InvalidRequest, "line 1, column 39: there is no column b"),
         ("create table t.t (a int) partitioned by (year(b))", InvalidRequest, "column 47: there is no column b"),

@@ -41,7 +41,7 @@ def instants(lake: ul.Lake) -> list[int]:
 )
 def test_values_that_duckdb_would_cut_change_nothing(lake: ul.Lake, text: str):
     frame = pa.table({"k": [7], "z": pa.array([1001], INSTANT)})
-    with pytest.raises(InvalidRequest, match="DuckDB would cut values of z"):
+    with pytest.raises(InvalidRequest, match="DuckDB would truncate values of z"):
         lake.sql(text, tables={"frame": frame})
     assert instants(lake) == [1000, 1001, 2000]
     assert "d.new" not in [table.name for table in lake.tables()]

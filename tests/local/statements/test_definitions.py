@@ -125,7 +125,7 @@ def test_comments(lake):
         ("create table t.t (a int) partitioned by (b)", InvalidRequest, "there is no column b"),
         ("create table t.t (a int) tblproperties ('nope' = 1)", InvalidRequest, "unknown property"),
         ("create table t.t (a int) location '/tmp'", InvalidRequest, "line 1, column 26: not SQL"),
-        ("create table t.t (a int) as select 1", InvalidRequest, "line 1, column 29: a table with the rows of a query"),
+        ("create table t.t (a int) as select 1", InvalidRequest, "line 1, column 29: a table created from a query"),
         ("create table t.t", InvalidRequest, "the statement ends too early"),
         ("create table t.t as", InvalidRequest, "the statement ends too early"),
         (

@@ -130,7 +130,7 @@ NARROWED = {
     "a null count": (column(2, null_counts=struct.pack("<2q", 0, 0)), "name has 1 nulls, not 0"),
     "no NaN": (column(3, flags=without(Flag.MAY_HOLD_NAN)), "value holds NaN"),
     "an exact bound": (column(1, low=struct.pack("<2q", 0, 4)), "is said to occur and does not"),
-    "a partition": (lambda entry: replace(entry, partition=(struct.pack("<q", 100),)), "lies in another partition"),
+    "a partition": (lambda entry: replace(entry, partition=(struct.pack("<q", 100),)), "belongs to another partition"),
 }
 
 

@@ -32,7 +32,7 @@ def world() -> World:
 
 def test_a_partition_spec_that_is_lost_is_found(world: World):
     definition = replace(world.lake.table("shop.sales").definition, other_specs=())
-    assert "a partition spec that the table does not have" in forged(world, definition, 3)
+    assert "a partition spec that the table lacks" in forged(world, definition, 3)
 
 
 def test_a_format_that_is_too_old_for_its_definition_is_found(world: World):

@@ -33,7 +33,10 @@ EDITS = {
     "file_count": (lambda root: replace(root, file_count=1), "file_count"),
     "data_bytes": (lambda root: replace(root, data_bytes=1), "data_bytes"),
     "a file twice": (lambda root: replace(root, tail=(*root.tail, root.tail[-1])), "twice"),
-    "a delta forgotten": (lambda root: replace(root, delta=Delta()), "its delta adds and removes"),
+    "a delta forgotten": (
+        lambda root: replace(root, delta=Delta()),
+        "its files are not the parent's with the delta applied",
+    ),
     "no layouts": (lambda root: replace(root, layouts=()), "layout"),
     "a removed stranger": (lambda root: replace(root, removed=("x.parquet",)), "is in no segment"),
     "deletions forgotten": (lambda root: replace(root, deletes={}), "row_count"),
@@ -47,7 +50,7 @@ EDITS = {
         lambda root: replace(root, definition=replace(root.definition, comment="other")),
         "definition",
     ),
-    "rows deleted in silence": (deleting(0), "deleted rows are not those"),
+    "rows deleted in silence": (deleting(0), "deleted rows are not the parent's"),
 }
 
 

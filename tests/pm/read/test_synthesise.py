@@ -229,7 +229,7 @@ def test_a_type_that_does_not_fit_its_storage_is_read_as_the_storage(tmp_path: P
 def test_a_column_that_cannot_be_stored_is_refused(tmp_path: Path, column: SidecarColumn):
     path = tmp_path / "data.parquet"
     path.write_bytes(bytes(22))
-    with pytest.raises(InvalidRequest, match="Arrow does not take the columns"):
+    with pytest.raises(InvalidRequest, match="Arrow refuses the columns"):
         open_through_sidecar(decode(empty(column)), path)
 
 

@@ -169,10 +169,10 @@ def test_another_history_is_refused(lake: ul.Lake, table: Table):
     append(table, 1)
     begin = end_of(table)
     append(table, 2)
-    with pytest.raises(Inconsistent, match="what comes before version 2"):
+    with pytest.raises(Inconsistent, match="the history before version 2"):
         ids(table, replace(begin, parent="another"), end_of(table))
     for other in (replace(end_of(table), parent="another"), replace(end_of(table), version=9)):
-        with pytest.raises(Inconsistent, match="brought back from a copy"):
+        with pytest.raises(Inconsistent, match="restored from a copy"):
             appends_of(table).advance(other, table.read_head().root, Limit())
     with pytest.raises(VersionNotFound, match="Start again"):
         ids(table, begin, replace(end_of(table), version=9))

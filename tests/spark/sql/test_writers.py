@@ -84,7 +84,7 @@ def test_insert_into_goes_by_position(spark: SparkSession, lake: Lake):
     assert rows(spark) == [(1, "a", None), (2, "b", 0.5)]
     given.write.insertInto(TABLE, overwrite=True)
     assert rows(spark) == [(2, "b", 0.5)]
-    with pytest.raises(PySparkException, match="another number of columns"):
+    with pytest.raises(PySparkException, match="wrong number of columns"):
         frame(spark, ("b", 2)).write.insertInto(TABLE)
 
 

@@ -68,5 +68,5 @@ def test_a_reader_of_changes_goes_on_where_it_was_and_refuses_what_it_cannot_do(
     assert sorted(tuple(row.values()) for row in rows) == as_rows(table.changes(0))
     with pytest.raises(Malformed):
         reader.partitions({"version": "x"}, end)
-    with pytest.raises(InvalidRequest, match="do not go with changes"):
+    with pytest.raises(InvalidRequest, match="cannot be combined with changes"):
         UnderlayDataSource({**given, "where": "id > 1"}).streamReader(source.schema())

@@ -73,7 +73,9 @@ class CaringLake:
         from underlay.maintain.care.service import care_rounds  # few processes need it
 
         if not every_seconds > 0:
-            raise InvalidRequest("rounds must be apart", expected="seconds above 0", found=every_seconds)
+            raise InvalidRequest(
+                "the time between rounds must be positive", expected="seconds above 0", found=every_seconds
+            )
         context = self._context
         return care_rounds(
             context.catalog, context.open_table, self._care_files(), wait=wait, round_seconds=every_seconds

@@ -75,7 +75,9 @@ class ChangingTable(VersionedTable):
                 raise InvalidRequest("give a condition or rows, not both")
             return deleting.delete_keys(table, files, rows, key=key, token=token, dry_run=dry_run)
         if key is not None:
-            raise InvalidRequest("a key goes with rows", hint="Give the rows whose keys are to go: rows=…")
+            raise InvalidRequest(
+                "a key was given without rows", hint="Give the rows whose keys are to be deleted: rows=…."
+            )
         return deleting.delete(table, files, self._condition(where, params), token=token, dry_run=dry_run)
 
     def overwrite(

@@ -33,7 +33,7 @@ def read_where(where: Where, params: Params | None, snapshot: Snapshot) -> ReadW
     if isinstance(where, str):
         return read_condition(where, snapshot.schema, params)
     if params is not None:
-        raise InvalidRequest("parameters go with a condition that is text", found=type(where).__name__)
+        raise InvalidRequest("parameters need a condition that is text", found=type(where).__name__)
     if where is None:
         return TRUE, None, ()
     if isinstance(where, pc.Expression):

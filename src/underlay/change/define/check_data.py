@@ -96,8 +96,8 @@ def _check_groups(snapshot: Snapshot, before: TableSchema, after: TableSchema) -
                 "the last fields of a nested column that a file has cannot be dropped",
                 place=format_column(path),
                 found=f"{count} {'file has' if count == 1 else 'files have'} no other field of it",
-                hint="All of it would read as null there. Add the fields that shall stay, write the rows anew with "
-                "table.overwrite(table.scan()), and drop the others then.",
+                hint="The column would read as null in that file. Add the new fields, rewrite the rows with "
+                "table.overwrite(table.scan()), then drop the old ones.",
             )
     return is_bound
 
@@ -120,7 +120,7 @@ def _check_condition(check: DataCheck, preview: Snapshot, name: str, text: str, 
         raise SchemaMismatch(
             f"{count} {'row contradicts' if count == 1 else 'rows contradict'} the check {name}",
             expected=text,
-            hint=f"Correct them first: they are those where not ({text}).",
+            hint=f"Correct them first. To find them, scan where not ({text}).",
         )
 
 

@@ -86,11 +86,11 @@ def widen_column(definition: Definition, name: str, type_: object) -> Definition
     before = field.type
     if not isinstance(before, Scalar) or not isinstance(wanted, Scalar) or not is_widening_column(before, wanted):
         raise InvalidRequest(
-            "the column cannot get this type without a change of values",
+            "the type does not hold every value of the column",
             place=format_column(path),
             expected=f"a wider type than {before}",
             found=wanted,
-            hint="Integers, floats, decimals, dates and timestamps can be widened. Else add a column and fill it.",
+            hint="Integers, floats, decimals, dates and timestamps can be widened. Otherwise add a column and fill it.",
         )
     default = default_scalar(field)
     text = None if default is None else format_default(cast_exactly(pa.repeat(default, 1), wanted, path)[0], wanted)

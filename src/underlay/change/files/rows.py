@@ -50,13 +50,13 @@ def _table_of(rows: Sequence[Mapping[object, object]]) -> pa.Table:
     columns: dict[str, AnyArray] = {}
     for name in names:
         if not isinstance(name, str):
-            raise InvalidRequest("a column is named by text", found=repr(name))
+            raise InvalidRequest("the name of a column must be text", found=repr(name))
         values = [row.get(name) for row in rows]
         try:
             columns[name] = pa.array(values)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SchemaMismatch(
-                "the values are not of one type that Arrow has",
+                "the values have no common Arrow type",
                 place=name,
                 found=str(error).strip().partition("\n")[0],
                 hint="Give values of one type, or a pyarrow table with the column's type.",

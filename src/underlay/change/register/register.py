@@ -243,7 +243,8 @@ def _wanted(
         raise InvalidRequest(
             f"{len(names)} of the files are already part of the table",
             found=", ".join(names[:_SHOWN]),
-            hint="Skip them with --skip-known (skip_known=True), or take those that changed anew with --refresh.",
+            hint="Skip them with --skip-known (skip_known=True), or replace those that changed with --refresh "
+            "(refresh=True).",
         )
     changed = {
         read.place.location: known[read.place.location]

@@ -47,7 +47,7 @@ def key_leaves(schema: TableSchema, definition: Definition, key: str | Sequence[
         if len({leaf.id for leaf in found}) < len(found):
             raise InvalidRequest("the key lists a column twice", found=", ".join(names))
     if not found:
-        raise InvalidRequest("the table has no key", hint='Say which columns tell rows apart: key=["id"].')
+        raise InvalidRequest("the table has no key", hint='Name the columns that identify a row: key=["id"].')
     return found
 
 
@@ -104,7 +104,7 @@ class KeySet:
         raise InvalidRequest(
             "several rows have the same key",
             found=f"{'; '.join(shown)}{more}",
-            hint="Which of them is to be in the table? Leave the others out.",
+            hint="Keep one row per key.",
         )
 
     def find(self, rows: pa.Table) -> tuple[Rows, Rows]:

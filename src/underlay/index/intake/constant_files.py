@@ -77,7 +77,7 @@ class ConstantFiles:
         for shape_id, of_file in zip(given.shape_ids.tolist(), constants, strict=True):
             shape, fields = given.shapes[shape_id], [constant.field for constant in of_file]
             if not {field for field, _ in shape}.isdisjoint(fields):
-                raise InvalidRequest("a file has a column that is to be a constant of it")
+                raise InvalidRequest("a file has a column that would also be a constant of it")
             ids.append(numbers.setdefault((*shape, *((field, NO_COLUMN) for field in fields)), len(numbers)))
         return replace(
             given,

@@ -109,7 +109,7 @@ def file_entries(
     """The entries of files whose chunks were checked, in the order of the stack."""
     if len(layout.fields) != len(stack.schema.leaves):
         raise SchemaMismatch(
-            "the layout is of another schema", expected=len(stack.schema.leaves), found=len(layout.fields)
+            "the layout belongs to another schema", expected=len(stack.schema.leaves), found=len(layout.fields)
         )
     check_counts(stack)
     begins = stack.begins

@@ -96,7 +96,7 @@ def _asked(found: ChunkStatistics) -> ChunkStatistics:
 def _cutter(arrays: EntryArrays, field: int, chosen: I64, deltas: I64) -> ColumnCutter:
     statistics, places = arrays.statistics(field), arrays.places(field)
     if statistics is None or places is None:
-        raise Malformed("a leaf that files have has no statistics, or no places", place=f"field {field}")
+        raise Malformed("a leaf of some file lacks statistics or places", place=f"field {field}")
     return ColumnCutter(field, _statistics(statistics, chosen), _places(places, chosen, deltas))
 
 

@@ -77,7 +77,7 @@ def decode_directory(data: bytes, size_bytes: int) -> dict[PieceKey, Piece]:
         if piece.begin < 0 or piece.size_bytes < 0 or piece.begin + piece.size_bytes > size_bytes:
             raise Malformed(f"the {piece.name} lies outside the segment", place="directory", found=piece.begin)
         if key in found:
-            raise Malformed(f"the {piece.name} is there twice", place="directory")
+            raise Malformed(f"the {piece.name} occurs twice", place="directory")
         found[key] = piece
     for kind in (PieceKind.FILES, PieceKind.BLOCKS):
         if (kind, NO_FIELD) not in found:

@@ -198,7 +198,7 @@ def entries_of(arrays: Arrays, rows: Iterable[int]) -> list[FileEntry]:
 def _cutter(arrays: Arrays, field: int) -> ColumnCutter:
     statistics, places = arrays.statistics(field), arrays.places(field)
     if statistics is None or places is None:
-        raise Malformed("a leaf that files have has no statistics, or no places", place=f"field {field}")
+        raise Malformed("a leaf of some file lacks statistics or places", place=f"field {field}")
     return ColumnCutter(field, statistics, places)
 
 

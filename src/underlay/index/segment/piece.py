@@ -110,7 +110,7 @@ def decode_files(data: memoryview, piece: Piece, file_count: int, block_count: i
     if file_count and (ids.min() < 0 or ids.max() >= len(shapes) or counts.min() < 0):
         raise Malformed("a file has an unknown shape or a negative number of blocks", place=piece.name)
     if int(counts.sum()) != block_count:
-        raise Malformed("another number of blocks", place=piece.name, expected=block_count, found=int(counts.sum()))
+        raise Malformed("the wrong number of blocks", place=piece.name, expected=block_count, found=int(counts.sum()))
     return files
 
 
@@ -161,7 +161,7 @@ def decode_places(data: memoryview, piece: Piece, block_count: int) -> ChunkPlac
         value_counts=batch.column("value_counts").to_numpy() if has_counts else None,
     )
     if block_count and (places.begins.min() < 0 or places.sizes.min() < 0):
-        raise Malformed("a chunk lies before its file's begin", place=piece.name)
+        raise Malformed("a chunk begins before its file", place=piece.name)
     return places
 
 
@@ -192,7 +192,7 @@ def _decode(data: memoryview, piece: Piece, row_count: int, types: Mapping[str, 
     except (pa.ArrowException, StopIteration, OSError) as error:
         raise Malformed(f"not an Arrow record batch: {error}", place=piece.name) from error
     if batch.num_rows != row_count:
-        raise Malformed("another number of rows", place=piece.name, expected=row_count, found=batch.num_rows)
+        raise Malformed("the wrong number of rows", place=piece.name, expected=row_count, found=batch.num_rows)
     nullable = ("etags", "deletes")
     for name, wanted in types.items():
         if batch.schema.names.count(name) != 1 or batch.schema.field(name).type != wanted:

@@ -68,11 +68,11 @@ def _encoded_pieces(arrays: Arrays) -> Iterator[tuple[PieceKind, int, str, bytes
     fields = sorted(arrays.files.fields)
     for field in fields:
         if (statistics := arrays.statistics(field)) is None:
-            raise Malformed("a leaf that files have has no statistics", place=f"field {field}")
+            raise Malformed("a leaf of some file lacks statistics", place=f"field {field}")
         yield PieceKind.STATISTICS, field, str(statistics.type), encode_statistics(statistics)
     for field in fields:
         if (places := arrays.places(field)) is None:
-            raise Malformed("a leaf that files have has no places", place=f"field {field}")
+            raise Malformed("a leaf of some file lacks places", place=f"field {field}")
         yield PieceKind.PLACES, field, "", encode_places(places)
 
 

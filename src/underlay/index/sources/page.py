@@ -133,7 +133,7 @@ def decode_page(data: bytes | memoryview, node: Child) -> pa.Table:
 def _checked_rows(data: bytes | memoryview, node: Child) -> pa.Table:
     ref = node.ref
     if len(data) != ref.size_bytes:
-        raise Truncated("another size than its parent says", expected=ref.size_bytes, found=len(data))
+        raise Truncated("the size is not the one that its parent says", expected=ref.size_bytes, found=len(data))
     if (found := crc32(data)) != ref.crc:
         raise ChecksumMismatch("damaged", expected=f"{ref.crc:#010x}", found=f"{found:#010x}")
     try:
@@ -165,12 +165,14 @@ def _check_structure(rows: pa.Table, node: Child) -> None:
     metadata = {**_FORMAT, _HEIGHT: b"%d" % height}
     expected = [one.with_metadata(metadata) for one in ((_INNER,) if height else (_LEAF, _FIRST_LEAF))]
     if not any(rows.schema.equals(one, check_metadata=True) for one in expected):
-        raise Malformed("another schema", expected=f"a page of height {height}")
+        raise Malformed("the wrong schema", expected=f"a page of height {height}")
     if any(c.null_count for c, f in zip(rows.columns, rows.schema, strict=True) if not f.nullable):
         raise Malformed("a value is missing")
     count = (pc.sum(rows["entry_count"]).as_py() or 0) if height else len(rows)
     if count != node.ref.entry_count or not len(rows):
-        raise Malformed("another number of entries than its parent says", expected=node.ref.entry_count, found=count)
+        raise Malformed(
+            "the number of entries is not the one that its parent says", expected=node.ref.entry_count, found=count
+        )
     keys = rows.column(0).combine_chunks()
     if not pc.all(pc.less(keys[:-1], keys[1:]), min_count=0).as_py():
         raise Malformed("uris are not in ascending order")

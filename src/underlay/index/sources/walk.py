@@ -72,5 +72,5 @@ def read_pages(nodes: Sequence[Child], fetch: Fetch) -> list[pa.Table]:
         return []
     fetched = fetch([node.ref for node in nodes])
     if len(fetched) != len(nodes):
-        raise Inconsistent("another number of source pages than was asked for", expected=len(nodes), found=len(fetched))
+        raise Inconsistent("the wrong number of source pages was returned", expected=len(nodes), found=len(fetched))
     return [decode_page(data, node) for data, node in zip(fetched, nodes, strict=True)]

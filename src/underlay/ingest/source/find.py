@@ -72,7 +72,7 @@ def _expand(pattern: str, options: Mapping[str, Option] | None, *, whole_folders
         raise InvalidRequest("a source cannot be an empty path")
     if pattern == STDIN:
         raise InvalidRequest(
-            "stdin has no name and no content that could be known again, so it cannot be ingested exactly once",
+            "stdin has neither a name nor content to recognise it by, so it cannot be ingested exactly once",
             hint='Append it: "… | underlay append DATASET.TABLE -" (with --token, once). A file of this name is ./-.',
         )
     if pattern.endswith("/") and _MAGIC.search(pattern):

@@ -291,7 +291,9 @@ def _returning(reader: StatementReader) -> Clause | None:
     if not reader.take("RETURNING"):
         return None
     found = reader.expression("what to return")
-    refuse_subqueries(found, "RETURNING", "It is about changed rows. Ask a query of its own for anything else.")
+    refuse_subqueries(
+        found, "RETURNING", "RETURNING can only use the changed rows. Run a separate query for anything else."
+    )
     return found
 
 

@@ -50,7 +50,7 @@ def read_create(reader: StatementReader) -> CreateTable:
         if rows is None:
             raise reader.refuse("columns in parentheses, or AS and a query")
         raise InvalidRequest(
-            "a table with the rows of a query has its columns too",
+            "a table created from a query takes its columns from it",
             place=rows.place,
             hint="Leave out the columns, or create the table and INSERT INTO it.",
         )
@@ -190,7 +190,7 @@ class ColumnList:
         elif reader.take("CHECK"):
             self._add_check(name or f"check_{len(self.checks) + 1}", reader.parenthesised("a condition"))
         elif name is not None or reader.next_word() in ("UNIQUE", "FOREIGN"):
-            raise reader.refuse("PRIMARY KEY or CHECK", "Tables know no other constraints.")
+            raise reader.refuse("PRIMARY KEY or CHECK", "Tables have no other constraints.")
         else:
             self.read_column()
 

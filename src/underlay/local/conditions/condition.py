@@ -39,7 +39,7 @@ from underlay.prune.parse.sql import parse_where, tokens_of
 from underlay.prune.predicates.normalise import conjuncts, normalise, weaken
 from underlay.prune.predicates.predicate import And
 
-_UNLIKE_HINT = "Compare it with a literal and nothing else, or use lake.sql, which rounds."
+_UNLIKE_HINT = "Compare it with literals only, or use lake.sql, which rounds."
 _ROWS = '"underlay rows"'
 _AGE = re.compile(r"\bage\W*\(", re.IGNORECASE)
 Split = tuple[Predicate, "SqlCondition | None"]

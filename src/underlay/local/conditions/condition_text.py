@@ -37,7 +37,7 @@ def checked_text(text: str) -> str:
     """
     tree, tokens = parse_condition(text), tokens_of(text)
     if any(_HIDDEN_BLANKS & set(token.text) for token in tokens if token.token_type not in _QUOTED):
-        raise BadPredicate(f"{text[:80]!a}: a blank of no width is part of a name", hint="Delete it.")
+        raise BadPredicate(f"{text[:80]!a}: a zero-width character is part of a name", hint="Delete it.")
     is_by_place = any(token.token_type is TokenType.HASH for token in tokens)
     if is_by_place or any(isinstance(node, _REFUSED) for node in tree.walk()):
         raise BadPredicate(f"{text[:80]}: not a condition on the columns of one row", hint=USE_SQL)

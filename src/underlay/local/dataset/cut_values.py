@@ -10,7 +10,7 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest
 from underlay.schema.arrow_aliases import AnyArray, AnyChunks, AnyType
 
-_HINT = "Round the values, or change the table by the methods of Python: append, upsert, merge."
+_HINT = "Round the values, or change the table with the methods of Python: append, upsert, merge."
 
 
 def cut_column(rows: pa.Table | pa.RecordBatch) -> str | None:
@@ -28,7 +28,7 @@ def refuse_cut(rows: pa.Table | pa.RecordBatch) -> None:
     name = cut_column(rows)
     if name is not None:
         kind = rows.schema.field(name).type
-        raise InvalidRequest(f"DuckDB would cut values of {name}, which are {kind}", hint=_HINT)
+        raise InvalidRequest(f"DuckDB would truncate values of {name}, which are {kind}", hint=_HINT)
 
 
 @lru_cache(maxsize=256)

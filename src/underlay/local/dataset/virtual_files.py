@@ -101,7 +101,7 @@ class _Handler(fs.FileSystemHandler):
         return int(number)
 
     def _refuse(self, *_: object, **__: object) -> NoReturn:
-        raise Unsupported("the files of a table's dataset are made when they are read", hint="Read the table.")
+        raise Unsupported("the files of a table's dataset are virtual", hint="Read the table.")
 
     get_file_info_selector = create_dir = delete_dir = delete_dir_contents = delete_root_dir_contents = _refuse
     delete_file = move = copy_file = open_output_stream = open_append_stream = _refuse
@@ -138,7 +138,7 @@ class _Openings:
     def begin(self) -> None:
         with self._changed:
             if self._is_over:
-                raise Unsupported("the interpreter exits: no more rows are read")
+                raise Unsupported("the interpreter is exiting: no more rows can be read")
             self._count += 1
 
     def end(self) -> None:

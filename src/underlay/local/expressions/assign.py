@@ -142,7 +142,7 @@ class Assignments:
                 return pa.array([value.bytes])
             return pa.array([value], arrow if pa.types.is_map(arrow) else None)
         except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            problem = "the value is none of the column's type"
+            problem = "the value does not fit the column's type"
             raise SchemaMismatch(problem, place=format_column(path), expected=arrow, found=repr(value)) from error
 
 
@@ -152,7 +152,7 @@ def column_path(name: object, schema: pa.Schema, alias: str | None = None) -> Co
     Raises UnknownColumn, InvalidRequest.
     """
     if not isinstance(name, str):
-        raise InvalidRequest("a column is named by text", found=repr(name), hint=_NO_VALUE)
+        raise InvalidRequest("the name of a column must be text", found=repr(name), hint=_NO_VALUE)
     if name in schema.names:
         return (name,)
     path = parse_path(name)

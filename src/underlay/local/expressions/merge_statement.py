@@ -135,7 +135,7 @@ def _check_aliases(statement: MergeStatement) -> None:
     names = (statement.target_alias, statement.source_alias)
     for name in names:
         if name is not None and (not isinstance(name, str) or not name):
-            raise InvalidRequest("an alias is text that is not empty", found=repr(name))
+            raise InvalidRequest("an alias must be text that is not empty", found=repr(name))
     if names[0] is not None and names[1] is not None and names[0].lower() == names[1].lower():
         raise InvalidRequest("the table and the source have the same alias", found=names[0], hint="Choose another one.")
 

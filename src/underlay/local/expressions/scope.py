@@ -36,7 +36,7 @@ _NO_COLUMN = re.compile(r'Referenced column "(?P<name>.+?)" (?:was )?not found')
 _NO_ALIAS = re.compile(r'Referenced table "(?P<alias>.+?)" not found')
 _POINTED = re.compile(r"^LINE (?P<line>\d+): (?P<text>.*)\n(?P<pointer> *)\^", re.MULTILINE)
 _QUOTES_HINT = "Text is written in quotes, '{name}', or as ul.lit(\"{name}\")."
-_UNLIKE_HINT = "Compare the column with another one or with text, name it alone, or cast it before."
+_UNLIKE_HINT = "Compare the column with another one or with text, name it alone, or cast it first."
 
 
 class Reference(NamedTuple):
@@ -202,7 +202,7 @@ class Scope:
         if name is None:
             return
         text = next(one for one in texts if name in self.sides[side].named_in([one.text]))
-        problem = f"DuckDB would cut values of {name}, which are {rows.schema.field(name).type}"
+        problem = f"DuckDB would truncate values of {name}, which are {rows.schema.field(name).type}"
         raise located(BadPredicate(problem, hint=_UNLIKE_HINT), text)
 
     def given_for(self, texts: Iterable[SqlText]) -> dict[str, object] | None:

@@ -29,11 +29,11 @@ class GivenTables:
     def __init__(self, tables: Mapping[str, object] | None) -> None:
         if not isinstance(tables, Mapping | None):
             raise InvalidRequest(
-                "tables are frames by their names", found=type(tables).__name__, hint='Write tables={"df": df}.'
+                "tables must be frames by name", found=type(tables).__name__, hint='Write tables={"df": df}.'
             )
         self._tables = {_checked(name): _read(name, rows) for name, rows in (tables or {}).items()}
         if len({name.lower() for name in self._tables}) < len(self._tables):
-            raise InvalidRequest("two tables have names that differ in upper and lower case only")
+            raise InvalidRequest("the names of two tables differ only in case")
 
     @property
     def are_pushed_right(self) -> bool:
@@ -56,7 +56,7 @@ class GivenTables:
 def _checked(name: object) -> str:
     if not isinstance(name, str) or not name or "." in name:
         raise InvalidRequest(
-            "a frame has a name of one part; names with a dot are tables of the lake", found=repr(name)
+            "the name of a frame must have no dot: names with a dot are tables of the lake", found=repr(name)
         )
     return name
 

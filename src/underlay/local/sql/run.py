@@ -117,11 +117,11 @@ def is_change(text: str) -> bool:
 
 def _check_given(text: object, parameters: object) -> None:
     if not isinstance(text, str):
-        raise InvalidRequest("a statement is text", found=type(text).__name__)
+        raise InvalidRequest("a statement must be text", found=type(text).__name__)
     is_list = isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes)
     if parameters is not None and not is_list and not isinstance(parameters, Mapping):
         raise InvalidRequest(
-            "parameters are a list, or values by name",
+            "parameters must be a list, or values by name",
             found=type(parameters).__name__,
             hint="Write [value] for one of them.",
         )

@@ -126,7 +126,7 @@ def refuse_alike_names(schema: pa.Schema, place: str | None = None) -> None:
     alike = _alike_names(schema)
     if alike is not None:
         raise Unsupported(
-            "SQL cannot tell columns apart whose names differ in upper and lower case only",
+            "SQL cannot tell apart columns whose names differ only in case",
             place=place,
             found=" and ".join(alike),
             hint="Read the table with scan(), or rename a column.",

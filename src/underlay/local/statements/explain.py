@@ -61,7 +61,7 @@ def _alter(statement: AlterTable, lake: StatementLake) -> pa.Table:
     table = lake.table(name)
     apply_steps(statement.steps, table, table.evolve().begin())
     words = "; ".join(dict.fromkeys(step.piece.text for step in statement.steps))
-    return _explanation(f"{_now(lake, name)}: one commit would {words}; no data file is written anew")
+    return _explanation(f"{_now(lake, name)}: one commit would {words}; no data file is rewritten")
 
 
 def _insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> pa.Table:

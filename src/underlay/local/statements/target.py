@@ -28,7 +28,7 @@ def refuse_system(target: NamedTable) -> None:
     """Raise InvalidRequest for names in the dataset of system views."""
     if target.dataset.lower() == SYSTEM:
         raise InvalidRequest(
-            f"{target.name} is no table: system views are read only",
+            f"{target.name} is not a table: system views are read-only",
             place=target.piece.place,
             hint="They follow the tables of the lake by themselves.",
         )

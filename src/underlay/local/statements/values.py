@@ -40,7 +40,7 @@ class StatementValues:
             count += word.text == "?"
             self._names[word.start] = str(count) if word.text == "?" else word.text[1:].lower()
         if count and count < len(words):
-            raise InvalidRequest("? and names such as $zone do not go together", hint=_HINT)
+            raise InvalidRequest("? and names such as $zone cannot be mixed", hint=_HINT)
         self._values = by_name(given, hint=_HINT)
         missing = next((word for word in words if self._names[word.start] not in self._values), None)
         if missing is not None:
@@ -50,7 +50,7 @@ class StatementValues:
         surplus = self._values.keys() - set(self._names.values())
         if surplus:
             found = ", ".join(f"${name}" for name in sorted(surplus))
-            raise InvalidRequest("the statement does not name every value that is given", found=found, hint=_HINT)
+            raise InvalidRequest("some given values are not used", found=found, hint=_HINT)
 
     def text(self, piece: Clause) -> str:
         """The piece with `$1` for the first `?` of the statement."""

@@ -58,7 +58,7 @@ def open_file(place: ObjectPlace, entry: FileEntry, layout: FileLayout) -> OpenF
     raw = bytes(data)
     if crc32(raw) != entry.footer_crc:
         raise Damaged(
-            "the footer is not the one that the table knows", place=entry.location, hint='Run "underlay verify".'
+            "the footer is not the one that the table recorded", place=entry.location, hint='Run "underlay verify".'
         )
     footer = Footer.parse(raw)
     check_readable(footer)

@@ -98,7 +98,7 @@ def _findings(history: History, outcome: _Outcome) -> Iterator[VerifyFinding]:
             place=history.keys.sidecar(location),
             problem=_few(outcome.sidecar),
             versions=history.with_file(location),
-            hint="The sidecar is the one that was written with the file, and the file says otherwise.",
+            hint="The sidecar is the one that was written with the file, but it contradicts the file.",
         )
     if outcome.unknown is not None:
         yield VerifyFinding(
@@ -189,10 +189,10 @@ def _read_footer(place: ObjectPlace, entry: FileEntry) -> Footer:
     if bytes(begin) != MAGIC:
         raise Malformed("the file does not begin as a Parquet file does", expected=MAGIC, found=bytes(begin))
     if read_tail(bytes(last[-TAIL_BYTES:]), entry.size_bytes).footer_length != entry.footer_bytes:
-        raise Malformed("the footer has another length than was stored", expected=entry.footer_bytes)
+        raise Malformed("the footer has the wrong length", expected=entry.footer_bytes)
     if (found := crc32(raw)) != entry.footer_crc:
         raise ChecksumMismatch(
-            "the footer is another one, or damaged", expected=f"{entry.footer_crc:#010x}", found=f"{found:#010x}"
+            "the footer was replaced or is damaged", expected=f"{entry.footer_crc:#010x}", found=f"{found:#010x}"
         )
     return Footer.parse(raw)
 
@@ -208,7 +208,7 @@ def _compare(history: History, said: _Said, place: ObjectPlace, footer: Footer, 
     outcome.wrong += footer_problems(entry, stored, footer, layout, first)
     spec = specs_of(said.definition).get(entry.spec, ())
     if spec and len(entry.partition) != len(spec):
-        outcome.wrong.append("it has another number of partition values than the table has partitions")
+        outcome.wrong.append("it has the wrong number of partition values for the table's partitions")
         spec = ()
     leaves = schema.leaf_by_id
     partitions = [

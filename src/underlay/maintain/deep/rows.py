@@ -91,7 +91,7 @@ def _block_problems(check: RowsCheck, block: int, rows: pa.Table) -> Iterator[st
             apply_transform(partition, held[partition.field]), partition.type, value
         ):
             name = format_column(leaves[partition.field].path)
-            yield f"a row lies in another partition by {partition.transform} of {name} than its file"
+            yield f"a row belongs to another partition ({partition.transform} of {name}) than its file"
 
 
 def _leaf_arrays(array: AnyArray, field: Field) -> Iterator[tuple[int, AnyArray]]:

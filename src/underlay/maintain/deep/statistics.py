@@ -65,7 +65,7 @@ def footer_problems(
             continue
         name = format_column(known.path)
         if _places(column) != _leaf_places(leaf):
-            yield f"column {name} does not lie where the footer says"
+            yield f"column {name} is not where the footer says"
         given = widened(leaf.statistics, stored[column.field].type)
         yield from _claims(name, stored[column.field], given, trusts_writer=is_own(entry.location))
 

@@ -53,7 +53,7 @@ def check_alone(store: Store) -> None:
 
 def _shared(store: Store, other: str) -> InvalidRequest:
     return InvalidRequest(
-        "another lake lies in the same folder",
+        "another lake is in the same folder",
         place=store.url,
         found=other,
         hint="Move one of the two to a folder of its own; a sweep of one could delete what the other needs.",
@@ -74,7 +74,7 @@ def check_history(revision: Revision, head: Root, holders: Holders, registry: Re
     for what, version in known.items():
         if version > newest:
             raise Inconsistent(
-                f"{what} names version {version}, and the newest in the store is {newest}",
+                f"{what} names version {version}, but the newest in the store is {newest}",
                 place=revision.place,
                 hint=_OLDER,
             )

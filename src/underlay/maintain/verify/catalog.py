@@ -28,10 +28,8 @@ from underlay.maintain.verify.runner import VerifyContext
 from underlay.store.store import Store
 from underlay.table.versions.chain import Hint
 
-ENTRY_LOST = (
-    "This state of the catalog is gone. Tables that were made, renamed or dropped since are found again by hand."
-)
-ENTRY_UNUSED = "Newer entries are whole and need it no more, so no table is affected; the history of the catalog is."
+ENTRY_LOST = "This state of the catalog is lost. Tables created, renamed or dropped since must be found by hand."
+ENTRY_UNUSED = "Newer entries are intact and no longer need it: no table is affected, only the catalog's history."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +106,7 @@ def _read(store: Store, number: int) -> CatalogEntry | UnderlayError:
     except (Damaged, NotFound, Unsupported) as error:
         return error
     if entry.number != number:
-        return Inconsistent("the entry has another number than its key", expected=number, found=entry.number)
+        return Inconsistent("the entry has a different number than its key", expected=number, found=entry.number)
     return entry
 
 
@@ -167,7 +165,7 @@ def _contradictions(entries: Mapping[int, CatalogEntry]) -> Iterator[VerifyFindi
             continue
         else:
             if _leaves_out(catalog, entry):
-                yield _wrong(number, "the entry leaves out changes that entries before it made")
+                yield _wrong(number, "the entry leaves out changes that earlier entries made")
             try:
                 catalog = catalog_after(catalog, entry)
             except Inconsistent as error:
@@ -200,7 +198,7 @@ def _wrong_tables(catalog: Catalog, entry: CatalogEntry) -> Iterator[VerifyFindi
     if len({folder for _, folder in folders}) != len(folders) or any(
         catalog.folders[folder] != name for name, folder in folders
     ):
-        yield _wrong(entry.number, "two tables have one folder")
+        yield _wrong(entry.number, "two tables have the same folder")
     for name, record in changed.items():
         if record is not None:
             active = [one for one, known in record.revisions.items() if known.state == ACTIVE]

@@ -140,9 +140,9 @@ def sidecar_finding(
     """The finding for a wrong sidecar. `repaired` says whether it was repaired; None when nobody tried."""
     is_missing = isinstance(problem, NotFound)
     words = "the sidecar is missing" if is_missing else _words(problem)
-    hint = 'Run "underlay verify --repair"; readers build it again from its file as well.'
+    hint = 'Run "underlay verify --repair". Readers also rebuild it from its file.'
     if repaired is False:
-        words = f"{words}, and its file does not give the one that was written"
+        words = f"{words}, and rebuilding it from its file gives a different one"
         hint = "Its file is damaged, or was written by another release. Queries read without it."
     return VerifyFinding(
         kind=FindingKind.SIDECAR,

@@ -54,7 +54,7 @@ def _read(store: Store, keys: RevisionKeys, version: int) -> Root | Tombstone | 
     except (Damaged, NotFound, Unsupported) as error:
         return error
     if root.version != version:
-        return Inconsistent("the root has another version than its key", expected=version, found=root.version)
+        return Inconsistent("the root has a different version than its key", expected=version, found=root.version)
     return root
 
 
@@ -116,7 +116,7 @@ class _Walk:
         history = self._history
         for version in sorted(history.expired):
             if history.newest is not None and history.newest.retention.has(version):
-                problem = "the version is a tombstone, and the newest root says that it did not expire"
+                problem = "the version is a tombstone, but the newest root says that it did not expire"
                 history.findings.append(_lost(history.keys, version, problem, FindingKind.INCONSISTENT))
         for version in sorted(find_strangers(self._links)):
             history.versions.pop(version, None)
@@ -187,7 +187,7 @@ def delete_problems(location: str, bits: bytes | None, row_count: int, deleted_r
         yield f"the deletion vector of {location}: {error}"
         return
     if deleted_rows is not None and found != deleted_rows:
-        yield f"{location} has {found} deleted rows, and its entry says {deleted_rows}"
+        yield f"{location} has {found} deleted rows, but its entry says {deleted_rows}"
 
 
 def _in_itself(root: Root) -> Iterator[str]:
@@ -197,38 +197,38 @@ def _in_itself(root: Root) -> Iterator[str]:
     if len(set(root.removed)) != len(root.removed):
         yield "a file is removed twice"
     if root.delta.added_in_tail > len(names):
-        yield "more files were added than there are"
+        yield "the delta says that more files were added than the tail has"
     if not {ref.id for ref in root.segments}.issuperset(root.delta.added_segments):
-        yield "a segment was added that is not there"
+        yield "the delta names an added segment that the root lacks"
     specs = {ref.spec for ref in root.segments} | {file.spec for file in root.tail}
     if not specs <= specs_of(root.definition).keys():
-        yield "files go by a partition spec that the table does not have"
+        yield "files use a partition spec that the table lacks"
     if root.format < needed_format(root.definition):
-        yield f"the format is {root.format}, and the definition has what only readers of a newer one know"
+        yield f"the format is {root.format}, but the definition needs a newer one"
     if root.terminal != root.delta.terminal:
         yield "the end of the revision is not in the delta"
     if any(record.version != root.version for record in root.delta.sources):
-        yield "a source was brought by another version"
+        yield "a source of the delta is recorded for another version"
 
 
 def _after(before: Root, root: Root) -> Iterator[str]:
     """Why a root is not its parent with its delta applied, apart from its files."""
     delta = root.delta
     if before.terminal is not None:
-        yield "it follows a version that nothing may follow"
+        yield "it follows the root that closed the revision"
     kept = {job: epoch for job, epoch in before.fences.items() if job not in delta.ended_jobs}
     if root.fences != kept | delta.fences or any(root.fences[job] < epoch for job, epoch in kept.items()):
-        yield "the epochs of jobs are not those before with those of the delta"
+        yield "the epochs of jobs are not the parent's with the delta applied"
     if any(root.epoch_floor < before.fences.get(job, 0) for job in delta.ended_jobs):
-        yield "an epoch was forgotten that may be given again"
+        yield "the floor of epochs lies below an epoch of an ended job, which could be given again"
     if root.horizon_us < before.horizon_us or root.retention != (delta.retention or before.retention):
-        yield "what expired, and the horizon of sweeps, are not those before with those of the delta"
+        yield "what expired, and the horizon of sweeps, are not the parent's with the delta applied"
     if delta.restored is not None:
         return
     if root.definition != (delta.definition or before.definition):
-        yield "the definition is not the one before, and not in the delta"
+        yield "the definition is neither the parent's nor the delta's"
     if not _follows(before.sources, root.sources, {record.uri: record for record in delta.sources}):
-        yield "the sources are not those before with those of the delta"
+        yield "the sources are not the parent's with the delta applied"
 
 
 def _follows(before: Sources, after: Sources, added: Mapping[str, object]) -> bool:

@@ -82,7 +82,7 @@ def _content(segment: Segment) -> SegmentContent:
     segment.prefetch(files.fields, files.fields)
     for field in files.fields:
         if segment.statistics(field) is None or segment.places(field) is None:
-            raise Damaged("a leaf that files have has no statistics, or no places", place=f"field {field}")
+            raise Damaged("a leaf of some file lacks statistics or places", place=f"field {field}")
     columns = zip(
         files.locations.to_pylist(),
         files.size_bytes.tolist(),
@@ -134,7 +134,7 @@ def _problems(
         yield "a file is in it twice"
     for name in ("row_count", "data_bytes", "deleted_rows"):
         if getattr(ref, name) != getattr(content, name):
-            yield f"its {name} is {getattr(content, name)}, and the root says {getattr(ref, name)}"
+            yield f"its {name} is {getattr(content, name)}, but the root says {getattr(ref, name)}"
     for said, found in zip(ref.bounds, bounds, strict=True):
         if said != found:
             yield f"the root's range of field {said.field} is not that of its blocks: queries would leave it out"
@@ -144,5 +144,5 @@ def _other_facts(history: History, content: SegmentContent) -> Iterator[str]:
     known: Mapping[str, RecordedFile] = history.files
     for location, file in content.files.items():
         if known.get(location, file.facts) != file.facts:
-            yield f"file {location} is described in another way than elsewhere"
+            yield f"file {location} is described differently elsewhere"
         history.files.setdefault(location, file.facts)

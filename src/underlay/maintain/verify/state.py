@@ -42,7 +42,7 @@ class _States:
         """What is wrong with the files of a version, by severity: unreadable, or only inconsistent."""
         unknown = [name for name in (*facts.removed, *facts.deletes) if self._stored(facts, name) is None]
         if unknown:
-            return {Severity.ANSWERS: [f"{unknown[0]} was changed and is in no segment"]}
+            return {Severity.ANSWERS: [f"{unknown[0]} was changed but is in no segment"]}
         broken = [problem for name, bits in facts.deletes.items() for problem in self._overlay(facts, name, bits)]
         if broken:
             return {Severity.LOST: broken}
@@ -64,7 +64,7 @@ class _States:
         problems = list(delete_problems(location, bits, stored.facts.row_count, None))
         yield from problems
         if not problems and stored.deletes is not None and bitmaps.union(stored.deletes, bits) != bits:
-            yield f"deleted rows of {location} are there again"
+            yield f"deleted rows of {location} are visible again"
 
     def _doubles(self, facts: VersionFacts) -> Iterator[str]:
         if facts.segments not in self._twice:
@@ -89,7 +89,7 @@ class _States:
         size += sum(file.facts.size_bytes for file in facts.tail.values()) - sum(f.facts.size_bytes for f in removed)
         for name, found in (("row_count", rows), ("file_count", files), ("data_bytes", size)):
             if getattr(facts, name) != found:
-                yield f"its {name} is {found}, and the root says {getattr(facts, name)}"
+                yield f"its {name} is {found}, but the root says {getattr(facts, name)}"
 
     def _layouts(self, facts: VersionFacts) -> Iterator[str]:
         needed = {file.facts.layout for file in facts.tail.values()}
@@ -110,13 +110,13 @@ class _States:
         old, new = self._moved(before, facts), self._moved(facts, before)
         added = facts.added.union(*(self._history.contents[segment].files for segment in facts.added_segments))
         if new.keys() - old.keys() != added or old.keys() - new.keys() != facts.gone:
-            yield "its files are not those of the version before with those that its delta adds and removes"
+            yield "its files are not the parent's with the delta applied"
         elif any(
             new[name].deletes != _after(file, facts.newly_deleted.get(name))
             for name, file in old.items()
             if name in new
         ):
-            yield "its deleted rows are not those of the version before with those of its delta"
+            yield "its deleted rows are not the parent's with the delta applied"
 
     def _moved(self, facts: VersionFacts, other: VersionFacts) -> dict[str, LiveFile]:
         """The files of a version that the other one lacks, or stores elsewhere."""

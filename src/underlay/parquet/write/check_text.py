@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from underlay.errors import SchemaMismatch
 from underlay.parquet.write.arrow_errors import reading
 
-_HINT = "Mend it, or make the column binary."
+_HINT = "Correct it, or make the column binary."
 
 
 def check_text(path: Path, columns: Mapping[str, str]) -> None:

@@ -134,7 +134,9 @@ def check_bloom(schema: pa.Schema, options: WriteOptions) -> None:
             raise InvalidRequest("the bloom filter names a column that does not exist", place=path)
         if path in floats:
             raise InvalidRequest(
-                "a bloom filter on a float would lose rows", place=path, hint="-0.0 and 0.0 are equal and hash apart."
+                "a bloom filter on a float would lose rows",
+                place=path,
+                hint="-0.0 and 0.0 are equal but hash differently.",
             )
 
 

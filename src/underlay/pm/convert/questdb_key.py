@@ -69,7 +69,7 @@ def read_questdb_key(key_values: Iterable[KeyValue], column_count: int) -> Quest
     key = _decode(value, QuestDBKey)
     if len(key.schema) != column_count:
         raise SchemaMismatch(
-            "it describes another number of columns than the file has",
+            "it describes the wrong number of columns for the file",
             place=_PLACE,
             expected=column_count,
             found=len(key.schema),

@@ -123,7 +123,7 @@ def walk(data: Buffer, size: int) -> Iterator[SidecarFooter]:
             return
         if footer.previous_size > footer.offset:
             raise Malformed(
-                "the chain of versions does not go back",
+                "previous_size does not point to an earlier version",
                 place=f"footer at byte {footer.offset}, previous_size",
                 expected=f"at most {footer.offset}",
                 found=footer.previous_size,
@@ -172,7 +172,7 @@ def parse_sections(data: Buffer, footer: SidecarFooter, *, bloom_bytes: int, hea
     unknown = header_flags & ~_KNOWN_HEADER_FLAGS | footer.feature_flags & ~(_SEQ_TXN | _SCRATCHPAD)
     if at < footer.crc_offset and not unknown:
         raise Malformed(
-            "bytes that no flag announces stand behind the block offsets",
+            "unexpected bytes after the block offsets: no flag announces them",
             place=f"footer at byte {footer.offset}",
             expected=f"a footer of {at + 4 - footer.offset} bytes",
             found=footer.crc_offset + 4 - footer.offset,

@@ -36,7 +36,7 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
     def __init__(self, sidecar: Sidecar, schema: Schema | None = None, *, trust_appended_blooms: bool = False) -> None:
         if schema is not None and len(schema.leaves) != sidecar.column_count:
             raise SchemaMismatch(
-                "the schema has another number of leaf columns than the sidecar",
+                "the schema has the wrong number of leaf columns for the sidecar",
                 expected=sidecar.column_count,
                 found=len(schema.leaves),
             )
@@ -60,7 +60,10 @@ class SidecarColumns(Mapping[ColumnPath, ColumnBounds]):
         leaf = self._schema.leaves[index] if self._schema else None
         if leaf is not None and leaf.top.name != column.name:
             raise SchemaMismatch(
-                "the schema has another column here", place=f"column {index}", expected=column.name, found=leaf.top.name
+                "the schema has a different column here",
+                place=f"column {index}",
+                expected=column.name,
+                found=leaf.top.name,
             )
         domain = column_domain(column, leaf, is_questdb=self._sidecar.sections.seq_txn is not None)
         return self._bounds(index, domain, is_nested=_is_nested(column, leaf))

@@ -59,7 +59,7 @@ def elements_of(given: FileSchema, columns: tuple[SidecarColumn, ...]) -> tuple[
     schema = given.schema
     if len(schema.leaves) != len(columns):
         raise SchemaMismatch(
-            "the schema has another number of leaf columns than the sidecar",
+            "the schema has the wrong number of leaf columns for the sidecar",
             expected=len(columns),
             found=len(schema.leaves),
         )
@@ -88,7 +88,7 @@ def _adapted(element: Struct, column: SidecarColumn, leaf: Leaf, given: FileSche
     is_flat = len(leaf.path) == 1 and column.max_rep_level == 0 and column.max_def_level <= 1
     if not (given.is_of_table and is_flat and (is_same_type or is_decimal or is_instant)):
         raise SchemaMismatch(
-            "the column is stored in another way than the schema says (physical type, length, levels)",
+            "the column is stored differently than the schema says (physical type, length, levels)",
             place=".".join(leaf.path),
             expected=_stored_by(column),
             found=_described_by(leaf),

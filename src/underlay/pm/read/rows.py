@@ -146,4 +146,4 @@ def open_through_sidecar(
         raise
     except (pa.ArrowException, OSError) as error:
         source.close()
-        raise InvalidRequest(f"Arrow does not take the columns: {error}", place=path) from error
+        raise InvalidRequest(f"Arrow refuses the columns: {error}", place=path) from error

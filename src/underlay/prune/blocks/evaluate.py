@@ -34,7 +34,7 @@ def evaluate(
 
     Only the columns that the predicate names are looked up, so `columns` may build its values on demand; those of
     an Opaque part are not. Raises UnknownColumn, and BadPredicate for a literal that the column's type is not
-    compared with; ValueError when a column or `row_count` describes another number of blocks.
+    compared with; ValueError when a column or `row_count` describes a different number of blocks.
     """
     judge, causes = Judge(columns, block_count), _rowless(row_count, block_count)
     parts = np.full(block_count, -1, dtype=np.int32)

@@ -81,7 +81,7 @@ def number_in_all(texts: Iterable[tuple[str, Sequence[Token]]], given: Given | N
             names[name] = None
         numbered.append("".join((*pieces, text[done:])))
     if count and is_named:
-        raise BadPredicate("? and names such as $zone do not go together", hint=_HINT)
+        raise BadPredicate("? and names such as $zone cannot be mixed", hint=_HINT)
     return numbered, _matched(names, given)
 
 
@@ -93,7 +93,7 @@ def _matched(names: Mapping[str, None], given: Given | None) -> Parameters:
     surplus = [name for name in named if name not in names]
     if surplus:
         raise BadPredicate(
-            "the text does not name every value that is given",
+            "some given values are not used",
             found=", ".join(f"${name}" for name in surplus),
             hint=_HINT,
         )

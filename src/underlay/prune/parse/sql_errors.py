@@ -28,7 +28,7 @@ def unparsed(text: str, error: ParseError) -> BadPredicate:
         "the predicate is not a SQL condition",
         place=f"line {line}, column {column}" if line else None,
         found=shorten(repr(found)),
-        hint="Write what stands after WHERE: zone = 'JFK' and fare > 10.",
+        hint="Write what follows WHERE: zone = 'JFK' and fare > 10.",
     )
 
 

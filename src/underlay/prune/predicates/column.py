@@ -45,7 +45,7 @@ def col(name: str, *steps: str) -> Column:
     taken as they are."""
     names = (name, *steps) if steps else _split(name)
     if not all(isinstance(step, str) and step for step in names):
-        raise BadPredicate("a column is named by text that is not empty", found=repr(names))
+        raise BadPredicate("the name of a column must be text that is not empty", found=repr(names))
     return Column(names)
 
 
@@ -124,13 +124,13 @@ class Column:
     def starts_with(self, prefix: str | bytes) -> StartsWith:
         """Text or bytes that begin with `prefix`."""
         if not isinstance(prefix, str | bytes):
-            raise BadPredicate("a prefix is text or bytes", found=type(prefix).__name__)
+            raise BadPredicate("a prefix must be text or bytes", found=type(prefix).__name__)
         return StartsWith(self.path, prefix)
 
     def like(self, pattern: str, escape: str | None = None) -> Like:
         """Text that matches an SQL pattern: % is any text, _ one character."""
         if not isinstance(pattern, str):
-            raise BadPredicate("a pattern is text", found=type(pattern).__name__)
+            raise BadPredicate("a pattern must be text", found=type(pattern).__name__)
         return check_like(Like(self.path, pattern, escape))
 
     def __bool__(self) -> NoReturn:

@@ -140,7 +140,7 @@ def check_shape(database: Database) -> None:
             expected = [column.name for column in table.c], [column.name for column in table.primary_key]
             if (columns, key) != expected:
                 raise Inconsistent(
-                    f"the table {table.name} has other columns or another key",
+                    f"the table {table.name} has the wrong columns or the wrong key",
                     place=database.shown,
                     expected=expected,
                     found=(columns, key),

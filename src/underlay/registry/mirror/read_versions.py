@@ -75,7 +75,7 @@ def read_step(store: Store, keys: RevisionKeys, version: int) -> VersionStep | N
     except UnderlayError as error:
         raise error.at(key) from None
     if outline.version != version:
-        raise Inconsistent("a root has another version than its key", place=key)
+        raise Inconsistent("a root has a different version than its key", place=key)
     return complete(store, keys, outline)
 
 

@@ -223,7 +223,7 @@ class Appends:
         try:
             found = side_by_side(self._revision.root, missing, self._revision.store.parallel_requests)
         except VersionNotFound as error:
-            error.hint = "What it added cannot be known any more. Start again with a new checkpoint."
+            error.hint = "What it added is no longer known. Start again with a new checkpoint."
             raise
         if len(self._roots) > _BATCH * _BATCH:
             self._roots = {version: self._roots[version] for version in versions if version in self._roots}
@@ -261,7 +261,7 @@ class Appends:
                 f"version {root.version} is a {operation!s}, an operation that this version of Underlay does not know",
                 place=self._revision.place,
                 found=operation.value,
-                hint="Update Underlay, or begin anew with another checkpoint.",
+                hint="Update Underlay, or start again with a new checkpoint.",
             )
         if is_change and not self._skips_changes:
             raise Unsupported(
@@ -286,11 +286,11 @@ def _cut(files: NumberedFiles, begin: int, left: Limit, *, is_first: bool) -> tu
 
 def _other_history(revision: Revision, version: int, *, expected: str | None, found: str | None) -> Inconsistent:
     return Inconsistent(
-        f"what comes before version {version} is not what was read before",
+        f"the history before version {version} is not the one that was read",
         place=revision.place,
         expected=expected,
         found=found,
-        hint="The lake was replaced by another one, or brought back from a copy. Start again with a new checkpoint.",
+        hint="The lake was replaced, or restored from a copy. Start again with a new checkpoint.",
     )
 
 

@@ -109,7 +109,7 @@ class RowChanges:
         try:
             return self.revision.root(version)
         except VersionNotFound as error:
-            error.hint = "What changed there cannot be known any more. Ask for later versions."
+            error.hint = "What changed there is no longer known. Ask for later versions."
             raise
 
     def _snapshot(self, root: Root) -> Snapshot:

@@ -292,7 +292,7 @@ def _read_blocks(file: pq.ParquetFile, row_counts: Sequence[int]) -> pa.Table:
     parts = [file.read_row_group(number, use_threads=False) for number in range(len(row_counts))]
     for part, row_count in zip(parts, row_counts, strict=True):
         if part.num_rows != row_count:
-            raise Damaged("a block has another number of rows", expected=row_count, found=part.num_rows)
+            raise Damaged("a block has the wrong number of rows", expected=row_count, found=part.num_rows)
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts)
 
 

@@ -120,7 +120,7 @@ def _adapt(array: AnyArray, source: SourceField, field: Field, path: tuple[str, 
         place=format_column(path),
         expected=field.type,
         found=array.type,
-        hint="Convert it before: a list, a map or a struct is not made of anything else.",
+        hint="Convert it first: nested types are not built from other types.",
     )
 
 

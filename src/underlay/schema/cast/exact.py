@@ -252,9 +252,9 @@ def _is_number(given: pa.DataType) -> bool:
 
 def _other_type(given: pa.DataType, target: Scalar, path: tuple[str, ...]) -> SchemaMismatch:
     source = scalar_of(given)
-    hint = "Cast it before: text is not parsed, and no value may change."
+    hint = "Cast it first: text is not parsed, and no value may change."
     if source is not None and source.kind in _DAYLIKE and target.kind in _DAYLIKE:
-        hint = "Convert it before: only you know in which zone times without a zone are."
+        hint = "Convert it first: only you know in which zone times without a zone are."
     return SchemaMismatch(
         "the column has another type",
         place=format_column(path),

@@ -166,7 +166,7 @@ def _refused(type_: AnyType, path: tuple[str, ...]) -> SchemaMismatch | Unsuppor
     place = format_column(path)
     types = pa.types
     if types.is_null(type_):
-        return SchemaMismatch("the column has no type: all of it is null", place=place, hint="Cast it to a type.")
+        return SchemaMismatch("the column has no type: all its values are null", place=place, hint="Cast it to a type.")
     hint = "Leave the column out, or cast it."
     if types.is_duration(type_) or types.is_interval(type_):
         hint = "Cast it to int64 and put the unit in its name."

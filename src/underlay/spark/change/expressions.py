@@ -67,7 +67,7 @@ def resolve(frame: DataFrame, given: Sequence[Expression]) -> list[JavaObject]:
     )
     if not is_plain:
         raise InvalidRequest(
-            "a condition or value must be one of each row", hint="Aggregates and windows belong into a subquery."
+            "a condition or value must be computed from one row", hint="Aggregates and windows belong in a subquery."
         )
     return [call(one, "child") for one in items_of(call(plan, "projectList"))]
 

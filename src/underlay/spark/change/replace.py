@@ -32,7 +32,7 @@ from underlay.spark.types.to_spark import source_schema
 from underlay.table.commit.conflicts import ReadSet
 
 _PART = "__underlay_part"
-_HINT = "Say which rows go: INSERT INTO … REPLACE WHERE condition."
+_HINT = "Say which rows to replace: INSERT INTO … REPLACE WHERE condition."
 
 
 def replace_where(

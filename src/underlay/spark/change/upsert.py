@@ -111,5 +111,5 @@ def _check_distinct(frame: DataFrame, leaves: Sequence[LeafColumn]) -> None:
             "several rows have the same key",
             place=place,
             found=shown,
-            hint="Which of them is to be in the table? Leave the others out.",
+            hint="Keep one row per key.",
         )

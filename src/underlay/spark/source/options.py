@@ -104,7 +104,7 @@ class SourceOptions:
         given = [name for name in ("where", "max_files", "max_bytes") if getattr(self, name) is not None]
         given += ["push_filters"] * self.push_filters + ["skipChanges"] * self.skip_changes
         if given:
-            raise InvalidRequest("these options do not go with changes", found=", ".join(given))
+            raise InvalidRequest("these options cannot be combined with changes", found=", ".join(given))
 
     def check_for_streaming_in(self) -> None:
         """Raises InvalidRequest for options that a reading stream lacks."""

@@ -75,7 +75,7 @@ def _alter_columns(spark: SparkSession, node: JavaObject, change: Evolution, tar
 def _alter_column(spec: JavaObject, change: Evolution) -> None:
     name = _name(call(spec, "column"))
     if option_of(call(spec, "newDefaultExpression")) is not None or call(spec, "dropDefault"):
-        raise Unsupported("the default of a column stays what it is", place=name, hint="Add another column.")
+        raise Unsupported("the default of a column cannot be changed", place=name, hint="Add another column.")
     kind, nullable = option_of(call(spec, "newDataType")), option_of(call(spec, "newNullability"))
     comment = option_of(call(spec, "newComment"))
     after, is_first = _position(option_of(call(spec, "newPosition")))

@@ -22,7 +22,7 @@ def merge(scope: StatementScope, node: JavaObject, target: StatementTarget) -> J
         raise Unsupported(
             "MERGE does not add columns to a table",
             found="WITH SCHEMA EVOLUTION",
-            hint="Add them by ALTER TABLE before.",
+            hint="Add them with ALTER TABLE first.",
         )
     given = call(node, "sourceTable")
     source = named_relation(given).name

@@ -41,7 +41,7 @@ def create(scope: StatementScope, names: Names, node: JavaObject) -> JavaObject 
         if provider is None:
             return None
         raise InvalidRequest(
-            "cannot tell which lake the table is to be in",
+            "cannot tell in which lake to create the table",
             found=".".join(key),
             hint="Call lake.create_table, or use a session of one lake.",
         )
@@ -59,7 +59,7 @@ def find_lake_of_dataset(names: Names, dataset: str, *, is_new: bool) -> Lake | 
 def make(scope: StatementScope, lake: Lake, name: str, node: JavaObject) -> None:
     """Run one of `CREATES`. Raises TableExists, TableNotFound, and what the lake does not allow."""
     if option_of(call(call(node, "tableSpec"), "location")) is not None:
-        raise Unsupported("a table lies in its lake", found="LOCATION", hint="Leave it out.")
+        raise Unsupported("a table is always stored in its lake", found="LOCATION", hint="Leave it out.")
     if not _is_left_alone(lake, name, node):
         _make(scope, lake, name, node)
 
@@ -127,7 +127,7 @@ def _columns(node: JavaObject) -> pa.Schema:
                 raise Unsupported(
                     "CREATE TABLE sets no default or generated values",
                     place=call_text(column, "name"),
-                    hint="Add the column by ALTER TABLE … ADD COLUMN … DEFAULT value.",
+                    hint="Add the column with ALTER TABLE … ADD COLUMN … DEFAULT value.",
                 )
         kind = type_of(call(column, "dataType"))
         comment = option_of(call(column, "comment"))

@@ -158,7 +158,7 @@ def _stored_rows(
         raise InvalidRequest("a column is named twice", found=", ".join(chosen))
     if len(chosen) != len(query.columns):
         raise SchemaMismatch(
-            "the query has another number of columns than are inserted",
+            "the query has the wrong number of columns",
             place=target.table,
             expected=", ".join(chosen),
             found=", ".join(query.columns),

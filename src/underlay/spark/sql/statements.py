@@ -61,14 +61,14 @@ def run_change(spark: SparkSession, names: Names, plan: JavaObject) -> JavaObjec
         return plan
     if kind in _VIEWS or (kind == "RenameTable" and call(node, "isView")):
         raise InvalidRequest(
-            "the name is a table of a lake, and no view of yours",
+            "the name is a table of a lake, not a view",
             place=target.table,
             hint="Write DROP TABLE, ALTER TABLE or INSERT OVERWRITE.",
         )
     run = _CHANGES[kind][1]
     if _PARAMETERS.search(call_text(plan, "toString")):
         raise Unsupported(
-            "this Spark hands over parameters too late to change a table by them",
+            "this version of Spark passes parameters too late for a change of a table",
             found=spark.version,
             expected="Spark 4.3 or later",
             hint="Write the values, or call underlay.spark.merge, update or delete.",
@@ -100,7 +100,7 @@ def _refuse_drop(names: Names, database: str) -> None:
             "the database has tables of a lake",
             place=database,
             found=", ".join(sorted(known)[:5]),
-            hint="Drop these by DROP TABLE, or call underlay.spark.forget(spark, lake).",
+            hint="Drop them with DROP TABLE, or call underlay.spark.forget(spark, lake).",
         )
 
 
@@ -109,7 +109,7 @@ def _refuse_within(spark: SparkSession, names: Names, plan: JavaObject) -> None:
     for node in _statements(plan):
         if _changed(spark, names, node) is not None:
             raise Unsupported(
-                "a change of a lake's table has no plan of Spark",
+                "Spark has no plan for a change of a lake's table",
                 found="EXPLAIN" if kind_of(plan) == "ExplainCommand" else "BEGIN … END",
                 hint="Run the statement alone; lake.sql explains what it would change.",
             )

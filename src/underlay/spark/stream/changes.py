@@ -150,7 +150,7 @@ class ChangesStreamReader(DataSourceStreamReader):
             ) from error
         if found.revision != self._pin.revision:
             raise Inconsistent(
-                "the table was made anew since the stream began",
+                "the table was created again since the stream began",
                 place=self._options.table,
                 expected=found.revision,
                 found=self._pin.revision,

@@ -60,7 +60,7 @@ def table_rows(
         elif path := _instant_path(given, field.type, (name,)):
             if naive is None:
                 raise SchemaMismatch(
-                    "the column has no zone, and Spark gives instants (TIMESTAMP_LTZ)",
+                    "the column has no zone, but Spark sends instants (TIMESTAMP_LTZ)",
                     place=format_column(path),
                     hint=_HINT,
                 )

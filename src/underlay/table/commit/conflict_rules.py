@@ -16,7 +16,7 @@ class Act(Enum):
     ADD = "adds rows"
     DELETE = "deletes rows"
     REPLACE = "removes files"
-    REWRITE = "writes rows of files anew"
+    REWRITE = "rewrites files"
     DEFINE = "changes the definition"
     CONSTRAIN = "changes key, partitions, not-null, a check or a type"
     RESTORE = "rolls back"

@@ -200,13 +200,13 @@ class Transaction:
                 "another partitioning has the id of a known one",
                 expected=max(known) + 1,
                 found=definition.spec,
-                hint="Files go by the spec of their id: make it with partition_specs.with_spec.",
+                hint="Files use the spec of their id: make it with partition_specs.with_spec.",
             )
         specs = {file.spec for file in self._files} | {segment.spec for segment in self._segments}
         strange = specs - {definition.spec}
         if strange:
             raise InvalidRequest(
-                "files were written by another partition spec than the table has now",
+                "files were written with a partition spec that is not the table's current one",
                 expected=definition.spec,
                 found=", ".join(map(str, sorted(strange))),
             )

@@ -62,7 +62,7 @@ def decode_intent(data: memoryview) -> Intent:
     except UNDECODED as error:
         raise Malformed(f"not an intent: {error}") from error
     if intent.format != FORMAT:
-        raise Unsupported("the intent has another format", expected=FORMAT, found=intent.format)
+        raise Unsupported("the intent has an unknown format", expected=FORMAT, found=intent.format)
     return intent
 
 

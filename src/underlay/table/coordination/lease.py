@@ -59,7 +59,7 @@ def decode_lease(data: memoryview) -> LeaseRecord:
     except UNDECODED as error:
         raise Malformed(f"not a lease: {error}") from error
     if lease.format != FORMAT:
-        raise Unsupported("the lease has another format", expected=FORMAT, found=lease.format)
+        raise Unsupported("the lease has an unknown format", expected=FORMAT, found=lease.format)
     return lease
 
 

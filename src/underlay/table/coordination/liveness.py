@@ -106,7 +106,7 @@ def find_kept(store: Store, key: str, decode: Callable[[memoryview], T]) -> Beac
     try:
         record = decode(data)
         if record.name != name:
-            raise Inconsistent("the object has another name than its key", expected=name, found=record.name)
+            raise Inconsistent("the object has a different name than its key", expected=name, found=record.name)
     except (Damaged, Unsupported) as error:
         return Beacon(name=name, record=None, problem=error.at(store.place_of(key)), modified=stored.modified)
     return Beacon(name=name, record=record, problem=None, modified=stored.modified)

@@ -83,7 +83,7 @@ def decode_record(data: memoryview) -> RunRecord:
     except UNDECODED as error:
         raise Malformed(f"not the record of a run: {error}") from error
     if record.format != FORMAT:
-        raise Unsupported("the record has another format", expected=FORMAT, found=record.format)
+        raise Unsupported("the record has an unknown format", expected=FORMAT, found=record.format)
     return record
 
 

@@ -57,7 +57,7 @@ class Revision:
         """The number of the newest root, which need not be readable. Costs the same as `head`, but reads no root."""
         version = self.chain.head(max_staleness_seconds)
         if version == NONE:
-            raise NotFound("the revision has no version", place=self.place)
+            raise NotFound("the revision has no versions", place=self.place)
         return version
 
     def start_at(self, bound: Known) -> Callable[[], Root | None]:
