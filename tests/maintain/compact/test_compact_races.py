@@ -83,7 +83,25 @@ def test_a_file_that_is_damaged_is_left_and_the_others_are_compacted(store):
     store.put(f"{table.snapshot().keys.folder}/{first.location}", b"damaged")
     done = table.compact()
     assert len(done.failed) == 1
-    assert (done.files_before, done.files_after) == (4, 1)
+    assert (done.files_before, done.files_after) == (7, 2)
+
+
+@pytest.mark.parametrize("order", [None, "zorder(id, word)"])
+def test_a_lost_file_is_left_and_those_that_it_would_be_joined_with_are_compacted(store, order):
+    table = make(store, (60, 100, 30, 40, 20), properties={"block_rows": 100})
+    before, entries = seen(table), files(table)
+    place = table.snapshot().keys.folder
+    lost = {f"{place}/{entries[number].location}": b"" for number in (1, 3)}
+    for key in lost:
+        lost[key] = bytes(store.get(key)[0])
+        store.delete([key])
+    done = table.compact(order=order)
+    assert done.failed.keys() == {entries[1].location, entries[3].location}
+    assert (done.files_before, done.files_after) == (3, 1)
+    for key, data in lost.items():
+        store.put(key, data)
+    assert seen(table) == before
+    check_sound(store.inner)
 
 
 def test_a_fault_at_any_request_changes_no_row_and_loses_nothing():

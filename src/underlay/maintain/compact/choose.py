@@ -7,7 +7,7 @@ compacting a second time does nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -124,6 +124,15 @@ class CompactGroup:
     def locations(self) -> list[str]:
         """The files."""
         return [file.entry.location for file in self.files]
+
+    def without(self, locations: Container[str]) -> CompactGroup:
+        """The group without these files."""
+        kept = [number for number, name in enumerate(self.locations) if name not in locations]
+        return CompactGroup(
+            files=tuple(self.files[number] for number in kept),
+            copied=tuple(self.copied[number] for number in kept),
+            encoded=tuple(self.encoded[number] for number in kept),
+        )
 
     @property
     def copied_bytes(self) -> int:

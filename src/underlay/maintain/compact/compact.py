@@ -46,7 +46,7 @@ COMMIT_BYTES = 1 << 30
 """New files are committed together once they have this many bytes."""
 
 CompactProgress = Callable[[int, int], None]
-"""Called with the number of finished files, and of all."""
+"""Called with the number of finished groups of files, and of all."""
 
 Outcome = DoneGroup | FailedGroup
 
@@ -96,8 +96,7 @@ class Compacted:
     given_up: int = 0
     """Files that other commits changed meanwhile; they were not compacted."""
     failed: dict[str, str] = field(default_factory=dict)
-    """Unreadable files, with the reason. They were not compacted, nor were the files that would have been joined with
-    them."""
+    """Unreadable files, with the reason. They were not compacted."""
     reasons: dict[str, int] = field(default_factory=dict)
     """Why files were chosen."""
     task_count: int = 0
@@ -149,19 +148,19 @@ def compact(
     )
 
 
-def group_work(snapshot: Snapshot, files: FileAccess, order: str | None) -> Callable[[CompactGroup], DoneGroup]:
+def group_work(snapshot: Snapshot, files: FileAccess, order: str | None) -> Callable[[CompactGroup], Outcome]:
     """How to rewrite groups of files of a version. Raises InvalidRequest for an unknown order."""
     rewriter = Rewriter(snapshot=snapshot, files=files, targets=CompactTargets.of(snapshot.definition))
     if order is None:
-        return rewriter.run
+        return partial(try_group, rewriter, rewriter.run)
     leaves = zorder_leaves(order, snapshot.schema)
     check_order(snapshot.definition, leaves)
-    return partial(_do_ordered, rewriter, leaves)
+    return partial(try_group, rewriter, partial(_do_ordered, rewriter, leaves))
 
 
-def in_process(groups: Sequence[CompactGroup], do: Callable[[CompactGroup], DoneGroup]) -> GroupRun:
+def in_process(groups: Sequence[CompactGroup], do: Callable[[CompactGroup], Outcome]) -> GroupRun:
     """Rewrite the groups one after the other in this process."""
-    return GroupRun(do=lambda: ([try_group(group, do)] for group in groups))
+    return GroupRun(do=lambda: ([do(group)] for group in groups))
 
 
 def _do_ordered(rewriter: Rewriter, leaves: Sequence[LeafColumn], group: CompactGroup) -> DoneGroup:
@@ -195,10 +194,10 @@ def rewrite_groups(
     with upload(head.revision, note=str(operation)), closing(run.do()) as outcomes:
         for some in outcomes:
             for outcome in some:
-                if isinstance(outcome, FailedGroup):
+                if outcome.failed:
                     table.snapshot(head).check_left()
-                    tally.failed[outcome.location] = outcome.reason
-                elif must_keep or is_better(outcome):
+                    tally.failed |= outcome.failed
+                if isinstance(outcome, DoneGroup) and (must_keep or is_better(outcome)):
                     held.append(outcome)
             if sum(entry.size_bytes for one in held for entry in one.outputs) >= run.commit_bytes and held:
                 tally.add(held, _commit(table, head, held, operation))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 
 import numpy as np
@@ -23,7 +24,7 @@ from underlay.index.operation import Operation
 from underlay.maintain.compact.choose import ChosenFile, CompactGroup, CompactTargets, Reason, all_files, whole
 from underlay.maintain.compact.compact import Compacted, CompactProgress, in_process, rewrite_groups
 from underlay.maintain.compact.outputs import OpenFile
-from underlay.maintain.compact.rewrite import Rewriter
+from underlay.maintain.compact.rewrite import Rewriter, try_group
 from underlay.prune import TRUE
 from underlay.schema.types import TypeKind
 from underlay.table.open_table import OpenTable
@@ -57,7 +58,7 @@ def import_files(
         table,
         head,
         groups,
-        in_process(groups, rewriter.run),
+        in_process(groups, partial(try_group, rewriter, rewriter.run)),
         Operation.IMPORT,
         dry_run=dry_run,
         progress=progress,

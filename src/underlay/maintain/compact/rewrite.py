@@ -38,6 +38,9 @@ class DoneGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     The new files are in the store; no version references them yet.
     """
 
+    failed: dict[str, str] = {}
+    """Files of the group that cannot be read, with the reason. They are left as they are."""
+
     inputs: tuple[FileEntry, ...]
     outputs: tuple[FileEntry, ...]
     layouts: tuple[FileLayout, ...]
@@ -48,10 +51,9 @@ class DoneGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class FailedGroup(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A group that is left as it is, named by its first file: one of its files cannot be read."""
+    """A group that is left as it is: the files that cannot be read, with the reason."""
 
-    location: str
-    reason: str
+    failed: dict[str, str]
 
 
 @dataclass(kw_only=True)
@@ -101,6 +103,17 @@ class Rewriter:
             self.next_block(len(new.entry.block_rows) // 8)
             outputs.put(new)
         return done_group(group, outputs)
+
+    def find_unreadable(self, group: CompactGroup) -> dict[str, str]:
+        """The files of a group that cannot be read, with the reason. Decodes all live rows. Raises Unavailable."""
+        found = {}
+        for file in group.files:
+            try:
+                for _ in self.reader(encoded_blocks(whole([file], is_encoded=True))):
+                    pass
+            except _UNREADABLE as error:
+                found[file.entry.location] = str(error)
+        return found
 
     def sample(self, group: CompactGroup, columns: Sequence[str]) -> pa.Table:
         """A sample of a group's rows with these columns, from blocks spread over all files."""
@@ -175,12 +188,24 @@ class Rewriter:
         return side_by_side(opened, wanted, self.snapshot.store.parallel_requests)
 
 
-def try_group(group: CompactGroup, do: Callable[[CompactGroup], DoneGroup]) -> DoneGroup | FailedGroup:
-    """Rewrite a group, unless one of its files cannot be read. Raises Unavailable."""
+def try_group(
+    rewriter: Rewriter, do: Callable[[CompactGroup], DoneGroup], group: CompactGroup
+) -> DoneGroup | FailedGroup:
+    """Rewrite the files of a group that can be read; which they are is asked only when the whole group cannot be
+    rewritten. Raises Unavailable.
+    """
     try:
         return do(group)
     except _UNREADABLE as error:
-        return FailedGroup(location=group.locations[0], reason=str(error))
+        reason = str(error)
+    failed = rewriter.find_unreadable(group)
+    rest = group.without(failed)
+    if failed and rest.files:
+        try:
+            return replace(do(rest), failed=failed)
+        except _UNREADABLE as error:
+            reason = str(error)
+    return FailedGroup(failed={**dict.fromkeys(rest.locations, reason), **failed})
 
 
 def encoded_blocks(group: CompactGroup) -> dict[str, Numbers]:

@@ -16,7 +16,7 @@ from underlay.change.update.edit import FileAccess
 from underlay.errors import Damaged, NotFound
 from underlay.maintain.compact.choose import CompactGroup
 from underlay.maintain.compact.compact import Outcome, group_work
-from underlay.maintain.compact.rewrite import DoneGroup, FailedGroup, try_group
+from underlay.maintain.compact.rewrite import DoneGroup, FailedGroup
 from underlay.spark.source.pinned import Pin, process_cache, segment_loader
 from underlay.spark.tasks.map_in_arrow import BatchFunction, map_in_arrow
 from underlay.spark.tasks.side_by_side import parallel_tasks, run_jobs
@@ -82,10 +82,10 @@ def do_groups(work: GroupWork) -> list[Outcome]:
     try:
         head = work.pin.open(stores.lake)
     except (NotFound, Damaged) as error:
-        return [FailedGroup(location=group.locations[0], reason=str(error)) for group in work.groups]
+        return [FailedGroup(failed=dict.fromkeys(group.locations, str(error))) for group in work.groups]
     snapshot = Snapshot(stores.lake, head.revision.keys, head.root, segment_loader(cache))
     do = group_work(snapshot, FileAccess(stores=stores, cache=cache), work.order)
-    return [try_group(group, do) for group in work.groups]
+    return [do(group) for group in work.groups]
 
 
 def _run_job(spark: SparkSession, head: Head, work: GroupWork) -> list[Outcome]:
