@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
-from underlay.api.lake import connect
+from underlay.api.lake import Lake, connect
 from underlay.store import open_store
 from underlay.store.testing import CountingStore, StoreMethod
+from underlay.table.versions.environment import Surroundings
 
 
 @pytest.fixture
@@ -47,6 +49,24 @@ def test_small_files_dead_rows_order_versions_and_orphans_are_found(store):
     }
     assert (health.small_file_count, health.dead_row_count, health.version_count) == (24, 5, 26)
     assert (health.sampled_count, round(health.orphan_share, 2), health.unsorted_share) == (30, 0.2, 23 / 24)
+
+
+def test_orphans_that_a_sweep_would_leave_are_said_to_stay_until_they_are_old_enough():
+    store = open_store(f"memory://{uuid4()}")
+    table = connect(store, registry="none").create_table("shop.sales", "id bigint", data=rows(1))
+    for number in range(2):
+        store.put(f"{table.snapshot().keys.folder}/{number:09}-{number:016x}.parquet", b"left")
+    later = max(one.modified for one in store.list_objects()) + timedelta(days=1)
+
+    def text(now: datetime) -> str:
+        clock = Surroundings(now_us=lambda: int(now.timestamp() * 1_000_000))
+        (found,) = Lake(store, surroundings=clock).table("shop.sales").health().findings
+        return found.text
+
+    assert text(datetime.now(UTC)).endswith(
+        f"; all are younger than 1d, and a sweep leaves them until {later:%Y-%m-%d %H:%M} UTC"
+    )
+    assert text(later + timedelta(seconds=1)).endswith("(of a sample of 3)")
 
 
 def test_files_in_order_are_sorted(store):

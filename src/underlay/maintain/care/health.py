@@ -7,6 +7,7 @@ oldest unexpired version with its lists of files; and one page of the listing. T
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Any
 
@@ -16,12 +17,14 @@ from numpy.typing import NDArray
 from underlay.index import deletion_vectors as bitmaps
 from underlay.index.keys import ObjectKind, own_token
 from underlay.index.root import Root
+from underlay.maintain.sweep.sweep_lake import DEFAULT_GRACE
 from underlay.plan.leaf_bounds import file_bounds
 from underlay.plan.part import Part
 from underlay.schema.table_schema import LeafColumn
 from underlay.table.care_settings import DEFAULT_KEEP_VERSIONS, read_settings
 from underlay.table.open_table import Head, OpenTable
 from underlay.table.versions.snapshot import Snapshot
+from underlay.values.duration import read_duration
 
 TARGET_FILE_BYTES = 128 << 20
 _SMALL = 2
@@ -119,12 +122,12 @@ def find_health(table: OpenTable) -> Health:
         version_count=left,
         old_bytes=_only_old(old, files),
         sampled_count=sample_count,
-        orphan_share=orphans / sample_count if sample_count else 0.0,
+        orphan_share=len(orphans) / sample_count if sample_count else 0.0,
         findings=(),
     )
     keep = DEFAULT_KEEP_VERSIONS if settings.keep_versions is None else settings.keep_versions
-    findings = _findings(known, target, keep)
-    return replace(known, findings=findings)
+    when = _when_they_go(orphans, head.revision.surroundings.now_us())
+    return replace(known, findings=_findings(known, target, keep, when))
 
 
 def _files(parts: list[Part]) -> _Files:
@@ -182,21 +185,32 @@ def _unsorted(parts: list[Part], leaf: LeafColumn) -> float:
     return overlapping / len(ranges) if ranges else 0.0
 
 
-def _sample(head: Head, known: frozenset[str]) -> tuple[int, int]:
-    """How many data files were looked at, of the first page of the listing, and how many of these no version is known
-    to use.
+def _sample(head: Head, known: frozenset[str]) -> tuple[int, list[datetime]]:
+    """How many data files were looked at, of the first page of the listing, and when those of these were written that
+    no version is known to use.
     """
     keys = head.revision.keys
     found = [
-        name
+        (name, one.modified)
         for one in islice(head.revision.store.list_objects(keys.folder), _SAMPLE)
         for kind, name in [keys.kind_of(one.key)]
         if kind is ObjectKind.FILE
     ]
-    return len(found), sum(name not in known for name in found)
+    return len(found), [modified for name, modified in found if name not in known]
 
 
-def _findings(known: Health, target: int, keep: int) -> tuple[HealthFinding, ...]:
+def _when_they_go(orphans: list[datetime], now_us: int) -> str:
+    """Which orphans a sweep would leave, and until when; this process's clock is good enough for that."""
+    grace = read_duration(DEFAULT_GRACE, "grace")
+    now = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=now_us)
+    young = [modified + grace for modified in orphans if modified + grace > now]
+    if not young:
+        return ""
+    which = "all" if len(young) == len(orphans) else f"{len(young):,} of the {len(orphans):,}"
+    return f"; {which} are younger than {DEFAULT_GRACE}, and a sweep leaves them until {max(young):%Y-%m-%d %H:%M} UTC"
+
+
+def _findings(known: Health, target: int, keep: int, when: str) -> tuple[HealthFinding, ...]:
     found = []
     after = -(-known.small_file_bytes // target)
     if known.small_file_count >= _MANY_FILES and known.small_file_count > 2 * after:
@@ -240,7 +254,7 @@ def _findings(known: Health, target: int, keep: int) -> tuple[HealthFinding, ...
             HealthFinding(
                 kind="orphans",
                 text=f"up to {known.orphan_share:.0%} of the files in the store are in no version (of a sample of "
-                f"{known.sampled_count:,})",
+                f"{known.sampled_count:,}){when}",
                 command="underlay sweep --yes",
                 saved_bytes=int(known.data_bytes * known.orphan_share / max(1 - known.orphan_share, 0.01)),
             )
