@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
+from uuid import uuid4
 
 import pyarrow as pa
 import pytest
 
+from tests.gate import every_third
 from tests.maintain.audit import audit
+from tests.maintain.late_store import LateStore
 from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
-from underlay.errors import InvalidRequest
+from underlay.errors import InvalidRequest, UnderlayError
+from underlay.store import Store, open_store
+from underlay.store.testing import Crashed, Fault, at_every_request
 
 
 def make(lake: Lake, name: str) -> Table:
@@ -54,3 +60,29 @@ def test_what_a_sweep_refuses_is_refused_before_anything_is_done(store):
     with pytest.raises(InvalidRequest):
         table.vacuum(grace="1m", dry_run=False)
     assert table.version == 21
+
+
+def test_a_fault_at_any_request_loses_nothing_and_later_vacuums_finish():
+    late = timedelta(days=40)
+
+    def begin() -> Store:
+        inner = open_store(f"memory://{uuid4()}")
+        table = connect(inner, registry="none").create_table("shop.sales", "id bigint", key=["id"])
+        for number in range(3):
+            table.append(pa.table({"id": [number, 100 + number]}))
+        table.delete("id = 101")
+        return inner
+
+    for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_RESPONSE, Fault.LOST_REQUEST):
+        for faulty in at_every_request(begin, [fault], **every_third()):
+            with suppress(Crashed, UnderlayError):
+                connect(LateStore(faulty, late), registry="none").vacuum("1h", 1, dry_run=False)
+            store = LateStore(faulty.inner, late)
+            assert audit(store).missing == set()
+            for _ in range(2):  # the first one's old versions and files are old enough for the second
+                store.late += late
+                connect(store, registry="none").vacuum("1h", 1, dry_run=False)
+            table = connect(store, registry="none").table("shop.sales")
+            assert sorted(table.to_arrow()["id"].to_pylist()) == [0, 1, 2, 100, 102]
+            assert table.snapshot().root.file_count == 1
+            assert audit(store) == (set(), set())

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from tests.gate import every_third
 from tests.maintain.audit import audit
 from underlay.api.lake import connect
 from underlay.api.table import Table
-from underlay.errors import NotFound
+from underlay.errors import NotFound, UnderlayError
 from underlay.index.keys import is_own
-from underlay.store import open_store
+from underlay.store import Store, open_store
+from underlay.store.testing import Crashed, Fault, at_every_request
 
 
 def make(place: Path, schema: str, files: dict[str, pa.Table]) -> Table:
@@ -85,3 +89,27 @@ def test_a_file_that_was_replaced_is_left(tmp_path):
     pq.write_table(rows(7), tmp_path / "in" / "a.parquet")
     done = table.import_files()
     assert (done.files_before, len(done.failed)) == (1, 1)
+
+
+def test_a_fault_at_any_request_leaves_each_file_registered_or_imported(tmp_path):
+    for name in "ab":
+        pq.write_table(rows(100 * ord(name)), tmp_path / f"{name}.parquet", row_group_size=10)
+
+    def begin() -> Store:
+        inner = open_store(f"memory://{uuid4()}")
+        table = connect(inner, registry="none").create_table("a.b", "id bigint, word string")
+        table.register(tmp_path)
+        table.delete("word = 'w9705'")
+        return inner
+
+    wanted = seen(connect(begin(), registry="none").table("a.b"))
+    for fault in (Fault.CRASH_BEFORE, Fault.CRASH_AFTER, Fault.LOST_RESPONSE, Fault.LOST_REQUEST):
+        for faulty in at_every_request(begin, [fault], **every_third()):
+            with suppress(Crashed, UnderlayError):
+                connect(faulty, registry="none").table("a.b").import_files()
+            table = connect(faulty.inner, registry="none").table("a.b")
+            assert seen(table) == wanted
+            assert audit(faulty.inner).missing == set()
+            table.import_files()
+            assert seen(table) == wanted
+            assert all(is_own(entry.location) for entry in table.snapshot().files())
