@@ -56,8 +56,8 @@ def serve(
         str | None,
         typer.Option(
             metavar="auto|duckdb|spark",
-            help="What runs queries. auto: DuckDB, or Spark where a plan reads very much. Default: auto where PySpark"
-            " and a Java are installed, else duckdb.",
+            help="What runs queries. auto: DuckDB, or Spark where a plan reads a lot of data. Default: auto where"
+            " PySpark and a Java are installed, else duckdb.",
         ),
     ] = None,
     master: Annotated[

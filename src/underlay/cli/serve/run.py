@@ -111,5 +111,5 @@ def choose_engine(asked: str | None, master: str, why_not: str | None) -> tuple[
     if engine == "spark":
         return engine, f"Queries run on Spark ({master}), which starts with the first one."
     if engine == "auto":
-        return engine, f"Queries run on DuckDB; on Spark ({master}) those that ask for it, or read very much."
+        return engine, f"Queries run on DuckDB; on Spark ({master}) those that ask for it, or read a lot of data."
     return engine, "Queries run on DuckDB." if asked else f"Queries run on DuckDB: {why_not}."

@@ -76,7 +76,7 @@ def choose_engine(job: StatementJob, of_server: EngineName) -> EngineChoice:
     if of_server is EngineName.SPARK:
         if _first_word(job.sql) in _QUERIES:
             return EngineChoice(EngineName.SPARK, "this server runs queries on Spark")
-        return EngineChoice(EngineName.DUCKDB, "Spark is asked queries only")
+        return EngineChoice(EngineName.DUCKDB, "Spark runs queries only")
     return EngineChoice(EngineName.AUTO, "")
 
 
@@ -85,7 +85,7 @@ def choose_by_size(
 ) -> SizedChoice:
     """The engine of a query for which the server chooses: Spark, if its plan reads much and both answer it alike."""
     if checked.tree is None:
-        return SizedChoice(EngineChoice(EngineName.DUCKDB, "Spark is asked queries only"))
+        return SizedChoice(EngineChoice(EngineName.DUCKDB, "Spark runs queries only"))
     limit = _shown(from_bytes)
     known = {name.lower(): name for name in limited.names}
     named = [limited.table(known[name]) for name in tables_of(checked.tree) if name in known]

@@ -80,7 +80,7 @@ def _install(spark: SparkSession, names: Names) -> None:
         catalogs = gateway.private(call(manager, "getClass"), "catalogs", manager)
     except GATEWAY_ERRORS as error:
         raise Unsupported(
-            "this Spark has no place for a catalog of ours, through which its writers reach tables of a lake",
+            "this version of Spark cannot take Underlay's catalog, through which its writers reach tables of a lake",
             found=spark.version,
             hint="Call underlay.spark.append, overwrite or write, or INSERT and CREATE TABLE by spark.sql.",
         ) from error
