@@ -111,7 +111,7 @@ def running(
         thread.join(PATIENCE)
     assert not thread.is_alive()
     assert [pid for pid in pids if is_alive(pid)] == []
-    assert spark is None or not group_of(spark)
+    wait_until(lambda: spark is None or not group_of(spark))  # Java takes a moment to be gone
     assert list((folder / "spool").iterdir()) == []
 
 

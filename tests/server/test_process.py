@@ -15,7 +15,8 @@ import pytest
 
 from tests.cli.command import SCRIPT, underlay
 from tests.server.conftest import PATIENCE, Served, is_alive, make_lake
-from underlay.errors import InvalidRequest
+from underlay.cli.serve.run import choose_engine
+from underlay.errors import InvalidRequest, Unsupported
 from underlay.server.access.tokens import TokenFile
 from underlay.server.common.settings import ServerSettings
 from underlay.server.serve import check_settings
@@ -60,6 +61,21 @@ def test_anybody_may_read_on_loopback_only(tmp_path: Path, host: str):
     with pytest.raises(InvalidRequest, match="loopback"):
         check_settings(ServerSettings(lake="x", spool=tmp_path, host=host))
     check_settings(ServerSettings(lake="x", spool=tmp_path, host=host, tokens=tmp_path / "tokens.json"))
+
+
+def test_a_server_says_at_its_start_what_runs_queries_and_why():
+    assert choose_engine(None, "local[*]", None) == (
+        "auto",
+        "Queries run on DuckDB; on Spark (local[*]) those that ask for it, or read very much.",
+    )
+    assert choose_engine(None, "local[*]", "no Java") == ("duckdb", "Queries run on DuckDB: no Java.")
+    assert choose_engine("duckdb", "local[*]", None) == ("duckdb", "Queries run on DuckDB.")
+    assert choose_engine("spark", "spark://a:7077", None)[0] == "spark"
+    for asked in ("auto", "spark"):
+        with pytest.raises(Unsupported, match="no Java"):
+            choose_engine(asked, "local[*]", "no Java")
+    with pytest.raises(InvalidRequest, match="--engine"):
+        choose_engine("sqlite", "local[*]", None)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "localhost", "::1", "[::1]"])

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import signal
+import subprocess
 import threading
 from pathlib import Path
 
 import httpx
 import pytest
 
+from tests.cli.command import SCRIPT
 from tests.gate import sized
-from tests.server.conftest import Served, group_of, run, running, wait_until
+from tests.server.conftest import PATIENCE, Served, group_of, make_lake, run, running, wait_until
 from tests.server.on_spark.conftest import FEW, ended
 
 pytestmark = pytest.mark.own_jvm
@@ -112,3 +115,24 @@ def test_rows_are_sent_to_the_end_when_the_server_drains_and_nothing_is_left(tmp
                 one.server.handle_exit(signal.SIGTERM, None)
                 rows += sum(part.count(b"\n") for part in parts)
         assert rows == 3_000_001
+
+
+def test_a_server_that_is_killed_takes_its_spark_with_it(tmp_path: Path):
+    make_lake(tmp_path / "lake")
+    options = ["--engine", "spark", "--master", "local[2]", "--spark-memory", "1GiB", "--port", "0", "--workers", "1"]
+    command = [SCRIPT, "serve", *options, "--lake", "lake", "--spool", "spool"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as process:
+        assert process.stderr is not None
+        try:
+            url = re.search(r"http://\S+:\d+", process.stderr.readline())
+            assert url
+            assert "Queries run on Spark (local[2])" in process.stderr.readline()
+            with httpx.Client(base_url=url[0], timeout=PATIENCE) as client:
+                assert client.get("/v1/info").json()["engine"] == "spark"
+                assert run(client, "select count(*) as n from shop.orders").json()["rows"] == [[5000]]
+            started = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+            groups = [int(one) for one in started if len(group_of(int(one))) > 1]
+            assert groups
+        finally:
+            process.kill()
+        wait_until(lambda: not any(map(group_of, groups)))

@@ -26,7 +26,7 @@ from underlay.server.worker.scans import describe_scans, pack_scans, sums_of
 from underlay.spark.relation.relation import pin
 from underlay.spark.serving.failures import FailureKind, StatementFailure
 from underlay.spark.serving.session import most_result_bytes, serving_session
-from underlay.spark.serving.statement import SparkStatement, StatementStopped
+from underlay.spark.serving.statement import SparkStatement, StatementStopped, threads
 
 _PROGRESS_SECONDS = 0.25
 _SEND_BYTES = 1 << 20
@@ -53,7 +53,11 @@ class SparkAnswers:
             settings["master"], settings["spark_memory_bytes"], self._folder, settings["spark_settings"]
         )
 
-    def answer(self, connection: socket.socket) -> None:
+    def answer_aside(self, connection: socket.socket) -> None:
+        """Answer a worker in another thread."""
+        threads().submit(self._answer, connection)
+
+    def _answer(self, connection: socket.socket) -> None:
         """Run the statement that the worker sends. The end of the connection stops it."""
         with connection, suppress(OSError, _WorkerLeft):
             asked = receive(connection)
@@ -72,11 +76,13 @@ class SparkAnswers:
             told = _Told(connection)
             statement = SparkStatement(self._spark, open_table, lambda: limited.names, self._most_bytes)
             statement.start(lambda: self._run(job, statement, told))
-            while not statement.has_ended:
-                if select.select([connection], [], [], _PROGRESS_SECONDS)[0]:  # nothing follows but its end
-                    statement.cancel()
-                else:
+            try:
+                while not statement.has_ended:
+                    if select.select([connection], [], [], _PROGRESS_SECONDS)[0]:  # nothing follows but its end
+                        return
                     told.say({"type": "progress", **statement.progress()})
+            finally:
+                statement.cancel()  # also when the worker left while it was told of progress
 
     def _run(self, job: StatementJob, statement: SparkStatement, told: _Told) -> None:
         try:

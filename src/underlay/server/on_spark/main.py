@@ -31,7 +31,7 @@ def main() -> None:
     server.sendall(frame_of({"type": "ready"}))
     while True:
         connection, _ = listening.accept()
-        threading.Thread(target=answers.answer, args=(connection,), daemon=True, name="underlay-answer").start()
+        answers.answer_aside(connection)
 
 
 def _end_with(server: socket.socket) -> None:

@@ -9,8 +9,10 @@ import logging
 import struct
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 from typing import Any
 from uuid import uuid4
 
@@ -53,6 +55,8 @@ _MOST_BYTES = 256 << 20
 _MOST_ROWS = 2**31 - 1
 _BYTES = {"boolean": 1, "byte": 1, "short": 2, "integer": 4, "long": 8, "double": 8, "timestamp": 8, "timestamp_ntz": 8}
 _LEAST_BYTES = 4
+_MOST_THREADS = 256
+"""Two for each statement that runs, and for those that were stopped and have not ended yet."""
 _LENGTH = struct.Struct(">i")
 _NO_JOB = (0, 0, 0, 0)
 _log = logging.getLogger(__name__)
@@ -86,6 +90,12 @@ class Slots:
 _slots = Slots()
 
 
+@cache
+def threads() -> ThreadPoolExecutor:
+    """Threads that are used again: each that calls Java has one there, which outlives it."""
+    return ThreadPoolExecutor(_MOST_THREADS, "underlay-statement")
+
+
 class SparkStatement:
     """A statement, in a session of its own that is forgotten afterwards. One thread uses it, others cancel it."""
 
@@ -110,7 +120,7 @@ class SparkStatement:
         self._frame: DataFrame
 
     def start(self, work: Callable[[], None]) -> None:
-        """Do this, which uses the statement, in a thread of its own, whose jobs have the statement's tag."""
+        """Do this, which uses the statement, in another thread, whose jobs have the statement's tag meanwhile."""
 
         def tagged() -> None:
             slot = _slots.take()
@@ -121,11 +131,11 @@ class SparkStatement:
                 self._context.setLocalProperty("spark.scheduler.pool", f"statement-{slot}")
                 work()
             finally:
+                self._context.removeJobTag(self._tag)
                 _slots.give_back(slot)
                 self._ended.set()
 
-        own = inheritable_thread_target(self._spark)(tagged)
-        threading.Thread(target=own, name=self._tag, daemon=True).start()
+        threads().submit(inheritable_thread_target(self._spark)(tagged))
 
     @property
     def has_ended(self) -> bool:
