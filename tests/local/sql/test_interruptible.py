@@ -16,7 +16,9 @@ import underlay
 from underlay.scan.query import Query
 
 lake = underlay.connect(sys.argv[1])
-lake.create_table("a.t", pa.schema([("g", pa.int64())])).append(pa.table({"g": range(100_000)}))
+rows = pa.table({"g": range(100_000)})
+lake.create_table("a.t", data=rows)
+lake.create_table("a.not_pushed", data=rows.append_column("at_ns", rows["g"].cast(pa.timestamp("ns", "UTC"))))
 batches = Query.batches
 
 def told(query):
@@ -30,6 +32,22 @@ try:
 except KeyboardInterrupt:
     print(lake.sql("select 'still here'").fetchall(), flush=True)
     raise
+"""
+
+EARLY_SIGNAL = """
+import signal, threading
+from underlay.local.sql.interruptible import Worker
+
+def start(thread, begin=threading.Thread.start):
+    begin(thread)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+worker = Worker()
+threading.Thread.start = start
+try:
+    worker.call(lambda: None, lambda: None)
+except KeyboardInterrupt:
+    print("interrupted")
 """
 
 
@@ -81,9 +99,10 @@ def test_a_signal_interrupts_the_call_and_waits_for_its_end(worker):
     assert worker.call(lambda: 7, unwanted) == 7
 
 
-@pytest.mark.parametrize("wanted", ["count(*)", "x.g"])
+@pytest.mark.parametrize("wanted", ["count(*)", "x.g", "count(x.at_ns)"])
 def test_ctrl_c_ends_a_long_query(tmp_path, wanted):
-    query = f"select {wanted} from a.t x, a.t y, a.t z where x.g + y.g + z.g = -3"
+    table = "a.not_pushed" if "at_ns" in wanted else "a.t"
+    query = f"select {wanted} from {table} x, {table} y, {table} z where x.g + y.g + z.g = -3"
     command = [sys.executable, "-c", LONG_QUERY, str(tmp_path), query]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -96,3 +115,8 @@ def test_ctrl_c_ends_a_long_query(tmp_path, wanted):
     assert "still here" in out
     assert err.rstrip().endswith("KeyboardInterrupt")
     assert process.returncode == -signal.SIGINT
+
+
+def test_ctrl_c_while_the_thread_starts_leaves_no_thread_that_the_interpreter_waits_for():
+    done = subprocess.run([sys.executable, "-c", EARLY_SIGNAL], capture_output=True, text=True, timeout=240, check=True)
+    assert done.stdout == "interrupted\n"

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from queue import SimpleQueue
-from threading import current_thread, main_thread
+from threading import Thread, current_thread, main_thread
 from typing import TypeVar
 
 _INTERRUPT_SECONDS = 0.1
@@ -19,6 +20,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="underlay-sql")
+        self._has_thread = False
 
     def call(self, function: Callable[[], _T], interrupt: Callable[[], None]) -> _T:
         """What the function returns or raises. When a signal ends the wait, the function is interrupted first, and has
@@ -46,10 +48,21 @@ class Worker:
 
     def _begin(self, future: Future[_T], function: Callable[[], _T], over: SimpleQueue[None]) -> bool:
         try:
+            if not self._has_thread:
+                # A signal between the start of the executor's thread and the note it takes of it would leave a thread
+                # that nobody ends, and the interpreter would wait for it at exit. Signals reach only the main thread.
+                starter = Thread(target=self._start, name="underlay-sql-start", daemon=True)
+                starter.start()
+                starter.join()
+                self._has_thread = True
             self._executor.submit(_fulfil, future, function, over)
         except RuntimeError:  # the interpreter is exiting: no new threads
             return False
         return True
+
+    def _start(self) -> None:
+        with suppress(RuntimeError):  # the interpreter is exiting
+            self._executor.submit(_nothing)
 
 
 class NoWorker(Worker):
@@ -64,6 +77,10 @@ class NoWorker(Worker):
 
     def close(self) -> None:
         """There is no thread."""
+
+
+def _nothing() -> None:
+    pass
 
 
 def _fulfil(future: Future[_T], function: Callable[[], _T], over: SimpleQueue[None]) -> None:

@@ -228,8 +228,9 @@ class _Query:
         """Switch to an engine without pushdown, before anything was done on this one."""
         engine = take_engine(external_access=self._engine.is_open, pushdown=False)
         connection = engine.connect()
-        self.close()
-        self._engine, self._connection = engine, connection
+        with self._closing:
+            give_back(self._engine, self._connection)
+            self._engine, self._connection = engine, connection
 
     def _result(self, text: str, parameters: Parameters | None) -> SqlResult:
         connection = self._connection
