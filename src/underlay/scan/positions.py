@@ -22,7 +22,8 @@ from underlay.scan.slabs import RowFilter, Slab, keep_rows
 from underlay.schema.table_schema import TableSchema
 
 Positions = NDArray[np.int64]
-_POSITION = "underlay position"
+_POSITION = "underlay position\x1f"
+"""No column of a table has this name: names hold no control characters."""
 _T = TypeVar("_T")
 
 

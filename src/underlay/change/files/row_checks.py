@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 Failing = Callable[[pa.Table], NDArray[np.bool_]]
 """Which rows contradict a check."""
 
+_ROW = "underlay row\x1f"
+"""No column of a table has this name: names hold no control characters."""
 _SHOWN_CHARS = 120
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
@@ -99,11 +101,11 @@ def _failing(text: str, schema: TableSchema) -> Failing:
 def _by_duckdb(negated: str, rows: pa.Table) -> NDArray[np.bool_]:
     import duckdb  # slow to import, and few checks need it
 
-    numbered = rows.append_column("underlay row", pa.array(np.arange(rows.num_rows)))
+    numbered = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
     cursor = _database(os.getpid()).cursor()
     try:
         cursor.register("underlay rows", numbered)
-        query = f'SELECT "underlay row" FROM "underlay rows" WHERE (\n{negated}\n)'
+        query = f'SELECT "{_ROW}" FROM "underlay rows" WHERE (\n{negated}\n)'
         found = cursor.execute(query).to_arrow_table().column(0).to_numpy()
     except duckdb.Error as error:
         raise InvalidRequest(f"a check cannot be applied: {error}", found=negated) from error

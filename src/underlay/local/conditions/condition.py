@@ -41,6 +41,8 @@ from underlay.prune.predicates.predicate import And
 
 _UNLIKE_HINT = "Compare it with literals only, or use lake.sql, which rounds."
 _ROWS = '"underlay rows"'
+_ROW = "underlay row\x1f"
+"""No column of a table has this name: names hold no control characters."""
 _AGE = re.compile(r"\bage\W*\(", re.IGNORECASE)
 Split = tuple[Predicate, "SqlCondition | None"]
 
@@ -65,10 +67,10 @@ class SqlCondition:
     def matches(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """A mask of the rows for which the condition is true. Raises BadPredicate."""
         numbers = pa.array(np.arange(rows.num_rows))
-        given = rows.select(self.columns).append_column("underlay row", numbers)
+        given = rows.select(self.columns).append_column(_ROW, numbers)
         with connected(is_pushing=False) as connection:
             connection.register("underlay rows", given)
-            text = f'SELECT "underlay row" FROM {_ROWS} WHERE (\n{self.text}\n)'
+            text = f'SELECT "{_ROW}" FROM {_ROWS} WHERE (\n{self.text}\n)'
             found = _execute(connection, text, self.parameters).to_arrow_reader(1 << 20).read_all()
         is_match = np.zeros(rows.num_rows, dtype=np.bool_)
         is_match[found.column(0).to_numpy()] = True

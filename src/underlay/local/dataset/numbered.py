@@ -20,8 +20,9 @@ from underlay.prune.predicates.normalise import normalise
 from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.scan.positions import Positions, matched_rows
 
-ROW_NUMBER = "underlay row"
-"""The column of row numbers. The upper bits hold the file's number, the lower ones the row's position in the file."""
+ROW_NUMBER = "underlay row\x1f"
+"""The column of row numbers. The upper bits hold the file's number, the lower ones the row's position in the file. No
+column of a table has this name: names hold no control characters."""
 _POSITION_BITS = 40
 Numbers = NDArray[np.int64]
 

@@ -39,7 +39,7 @@ _Cut: TypeAlias = "tuple[int, int, str]"
 
 def number_name(place: Place) -> str:
     """What a text calls the number of a time."""
-    return f"underlay nanoseconds {place[0]} {format_column(place[1])}"
+    return f"underlay nanoseconds\x1f {place[0]} {format_column(place[1])}"  # no column of a table has this name
 
 
 def with_numbers(text: SqlText, find_column: FindColumn) -> SqlText:

@@ -113,8 +113,9 @@ def _side(names: list[str], scope: Scope) -> int | None:
     columns = [{name.lower() for name in side.schema.names} for side in scope.sides]
     first = names[0].lower()
     if first in aliases:
-        is_column = any(first in known for known in columns)
-        return aliases.index(first) if len(names) > 1 and not is_column else None
+        named = [field for side in scope.sides for field in side.schema if field.name.lower() == first]
+        is_unclear = len(names) == 1 or any(field.type.num_fields for field in named)  # it may be a field of a struct
+        return None if is_unclear else aliases.index(first)
     owners = [at for at, known in enumerate(columns) if first in known]
     return owners[0] if len(owners) == 1 else None
 

@@ -28,8 +28,9 @@ from underlay.prune.predicates.operand import ColumnPath
 from underlay.schema.arrow_aliases import AnyChunks, AnyType
 from underlay.values.no_rows import no_rows
 
-ROW = "underlay row"
-"""The column of row numbers, for answers that must say which row they are about."""
+ROW = "underlay row\x1f"
+"""The column of row numbers, for answers that must say which row they are about. No column of a table has this name:
+names hold no control characters."""
 
 _NO_FIELD = re.compile(r'(?:Table|Values list|Subquery) "(?P<alias>.+?)" does not have a column named "(?P<name>.+?)"')
 _NO_COLUMN = re.compile(r'Referenced column "(?P<name>.+?)" (?:was )?not found')
@@ -55,11 +56,11 @@ class Side:
 
     def named_in(self, texts: Iterable[str], others: Collection[str] = ()) -> tuple[str, ...]:
         """The columns that these texts may name, except after another alias; all of them if a text uses the alias
-        alone.
+        alone. What follows a struct's name may be a field, also if it is another alias.
         """
         words: set[bytes] = set()
-        columns = {name.lower() for name in self.schema.names}
-        skipped = {name.lower() for name in others} - columns
+        structs = {field.name.lower() for field in self.schema if field.type.num_fields}
+        skipped = {name.lower() for name in others} - structs
         for text in texts:
             tokens = tokens_of(text)
             kinds = [None, *(one.token_type for one in tokens), None]
@@ -69,9 +70,10 @@ class Side:
                     continue
                 name = token.text.lower()
                 owner = owner if before is TokenType.DOT else name
-                if name == (self.alias or "").lower() and TokenType.DOT not in (before, after):
+                is_alone = TokenType.DOT not in (before, after)
+                if name == (self.alias or "").lower() and is_alone:
                     return tuple(self.schema.names)
-                if owner not in skipped:
+                if is_alone or owner not in skipped:
                     words.add(token.text.encode().lower())
         return tuple(name for name in self.schema.names if name.encode().lower() in words)  # A to Z, as DuckDB does
 
