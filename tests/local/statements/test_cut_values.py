@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import polars
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 import underlay as ul
@@ -52,6 +54,7 @@ def test_values_that_duckdb_would_cut_change_nothing(lake: ul.Lake, text: str):
     [
         ("insert into d.t select * from d.whole", [1000, 1000, 1001, 2000]),
         ("insert into d.t (k) select k from frame", [1000, 1001, 2000, None]),
+        ("insert into d.t (k) select count(*) from frame", [1000, 1001, 2000, None]),
         ("delete from d.t where k in (select k from d.fine)", [1001, 2000]),
         ("merge into d.t t using (select k from d.fine) s on t.k = s.k when matched then delete", [1001, 2000]),
         ("merge into d.t t using d.whole s on t.z = s.z when matched then delete", [1001, 2000]),
@@ -65,3 +68,48 @@ def test_whole_microseconds_and_columns_that_are_not_read_are_no_reason_to_refus
 
 def test_a_query_alone_shows_microseconds(lake: ul.Lake):
     assert lake.sql("select z from d.fine").to_arrow()["z"].cast(pa.int64()).to_pylist() == [1]
+
+
+def frames(lake: ul.Lake) -> dict[str, object]:
+    """The same rows in everything that a statement takes, with an instant of parts of a microsecond."""
+    rows = pa.table({"k": [7], "z": pa.array([1001], INSTANT)})
+    return {
+        "table": rows,
+        "batch": rows.to_batches()[0],
+        "batches": rows.to_batches(),
+        "reader": rows.to_reader(),
+        "dataset": ds.dataset(rows),
+        "scanner": ds.dataset(rows).scanner(),
+        "pandas": rows.to_pandas(),
+        "polars": polars.from_arrow(rows),
+        "table of a lake": lake.table("d.fine").dataset(),
+    }
+
+
+KINDS = ["table", "batch", "batches", "reader", "dataset", "scanner", "pandas", "polars", "table of a lake"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "insert into d.t by name from frame",
+        "insert into d.t by name (table frame)",
+        "insert into d.t (k, z) select columns('[kz]') from frame",
+        "update d.t set k = 9 where z in (select z from frame)",
+        "merge into d.t using frame as s on d.t.z = s.z when matched then delete",
+    ],
+)
+def test_rows_of_every_kind_are_checked_where_a_statement_reads_them(lake: ul.Lake, kind: str, text: str):
+    with pytest.raises(InvalidRequest, match="DuckDB would truncate values of z"):
+        lake.sql(text, tables={"frame": frames(lake)[kind]})
+    assert instants(lake) == [1000, 1001, 2000]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_that_can_be_read_once_are_all_inserted(lake: ul.Lake, kind: str):
+    lake.sql("delete from d.t")
+    text = "insert into d.t (k) select k + 1 from frame union all select k + 2 from frame"
+    lake.sql(text, tables={"frame": frames(lake)[kind]})
+    first = 0 if kind == "table of a lake" else 7
+    assert sorted(lake.table("d.t").to_arrow()["k"].to_pylist()) == [first + 1, first + 2]

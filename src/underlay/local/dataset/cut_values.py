@@ -15,9 +15,7 @@ _HINT = "Round the values, or change the table with the methods of Python: appen
 
 def cut_column(rows: pa.Table | pa.RecordBatch) -> str | None:
     """A column that has an instant with parts of a microsecond; None without one."""
-    if not _instant_columns(rows.schema):
-        return None
-    for name in _instant_columns(rows.schema):
+    for name in instant_columns(rows.schema):
         if any(map(_has_parts, _instants(rows.column(name)))):
             return name
     return None
@@ -32,7 +30,8 @@ def refuse_cut(rows: pa.Table | pa.RecordBatch) -> None:
 
 
 @lru_cache(maxsize=256)
-def _instant_columns(schema: pa.Schema) -> tuple[str, ...]:
+def instant_columns(schema: pa.Schema) -> tuple[str, ...]:
+    """The columns that may have such an instant."""
     return tuple(field.name for field in schema if _has_instants(field.type))
 
 

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from underlay.errors import InvalidRequest
+from underlay.local.dataset.cut_values import instant_columns
 from underlay.local.dataset.dataset import TableDataset
 from underlay.local.dataset.half_floats import widen_table
 from underlay.local.dataset.source import EngineDataset
+from underlay.local.dataset.uncut_rows import UncutRows
 from underlay.local.text.time_travel import quoted
 
 Given = pa.Table | ds.Dataset
@@ -35,6 +37,11 @@ class GivenTables:
         if len({name.lower() for name in self._tables}) < len(self._tables):
             raise InvalidRequest("the names of two tables differ only in case")
 
+    def uncut(self) -> dict[str, Given]:
+        """The same rows for a statement that changes tables: reading a value that DuckDB would truncate raises
+        InvalidRequest."""
+        return {name: _uncut(rows) for name, rows in self._tables.items()}
+
     @property
     def are_pushed_right(self) -> bool:
         """Whether filters may be pushed into them."""
@@ -49,7 +56,7 @@ class GivenTables:
                 connection.execute(f'CREATE TEMP TABLE {quoted(name)} AS FROM "underlay given"')
                 connection.unregister("underlay given")
             else:
-                watched = rows.watched(on_failure) if isinstance(rows, EngineDataset) else rows
+                watched = rows.watched(on_failure) if isinstance(rows, EngineDataset | UncutRows) else rows
                 connection.from_arrow(watched).create_view(name, replace=False)
 
 
@@ -59,6 +66,14 @@ def _checked(name: object) -> str:
             "the name of a frame must have no dot: names with a dot are tables of the lake", found=repr(name)
         )
     return name
+
+
+def _uncut(rows: Given) -> Given:
+    if isinstance(rows, EngineDataset):
+        return rows.uncut()
+    if not instant_columns(rows.schema):
+        return rows
+    return UncutRows(ds.dataset(widen_table(rows)) if isinstance(rows, pa.Table) else rows)
 
 
 def _read(name: object, rows: object) -> Given:

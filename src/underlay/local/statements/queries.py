@@ -12,7 +12,6 @@ import pyarrow as pa
 from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause, NamedTable
 from underlay.local.clauses.syntax import JoinedSource
-from underlay.local.dataset.cut_values import refuse_cut
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
 from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
@@ -56,7 +55,7 @@ class StatementQueries:
         self.values = values
         self._resolve = resolve
         self._list_tables = tables
-        self._given = given
+        self._given = _read(given) if given else None  # once: a statement may query them repeatedly
         self._known: dict[tuple[str, int | str | None, datetime | None], EngineDataset | None] = {}
 
     def names_table(self, text: str, name: str) -> bool:
@@ -177,18 +176,7 @@ class StatementQueries:
             return (*self._list_tables(), *(() if rows is None else (f"{rows.schema}.{rows.table}",)))
 
         values = self.values.used(*pieces, self._before)
-        self._refuse_cut_frames(text)
         return run_sql(text, resolve, tables, values, given=self._given, views=self._views)
-
-    def _refuse_cut_frames(self, text: str) -> None:
-        """Raise InvalidRequest for a frame in memory that the text names, of which DuckDB would truncate values."""
-        words = {word.text.lower() for word in words_of(text)}
-        for name, rows in (self._given or {}).items():
-            if name.lower() in words and isinstance(rows, pa.Table | pa.RecordBatch):
-                chosen = (
-                    rows.schema.names if "*" in words else [one for one in rows.schema.names if one.lower() in words]
-                )
-                refuse_cut(rows.select(chosen))
 
     def _resolved(self, name: str, version: int | str | None, as_of: datetime | None) -> EngineDataset | None:
         key = name, version, as_of
@@ -203,6 +191,12 @@ def cast_to(expression: str, kind: str) -> str:
     if kind == _UUID:
         return f"from_hex(replace(CAST(CAST({expression} AS UUID) AS VARCHAR), '-', ''))"
     return f"CAST({expression} AS {kind})"
+
+
+def _read(given: Mapping[str, object]) -> Mapping[str, object]:
+    from underlay.local.sql.given import GivenTables  # loads pyarrow.dataset
+
+    return GivenTables(given).uncut()
 
 
 def _renamed(reader: pa.RecordBatchReader, names: Sequence[str]) -> pa.RecordBatchReader:
