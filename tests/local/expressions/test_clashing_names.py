@@ -5,7 +5,6 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-import underlay as ul
 from tests.end_to_end.lakes import memory, quick
 
 INSTANT = pa.timestamp("ns", "UTC")

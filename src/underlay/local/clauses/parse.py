@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import duckdb
@@ -17,11 +18,13 @@ from underlay.local.clauses.read_changes import (
     read_with,
 )
 from underlay.local.clauses.read_definitions import read_comment, read_create, read_drop
-from underlay.local.clauses.reader import Clause, StatementReader
+from underlay.local.clauses.reader import Clause, StatementReader, WrittenName
 from underlay.local.clauses.syntax import Delete, Insert, Truncate, Update, WrittenMerge
 from underlay.local.sql.duckdb_errors import from_duckdb
 from underlay.local.sql.engine import give_back, take_engine
 from underlay.local.text.time_travel import rewrite_time_travel
+
+_INK = re.compile(r"\S")
 
 RowChange = Insert | Update | Delete | WrittenMerge | Truncate
 Statement = RowChange | CreateTable | AlterTable | DropTable | CommentOn
@@ -55,9 +58,22 @@ def parse_statement(text: str) -> tuple[Clause | None, Statement]:
     reader.take(first)
     if first in _ROW_CHANGES:
         found = _ROW_CHANGES[first](reader)
-        _check_grammar(text)
+        _check_grammar(_with_plain_names(text, found))
         return queries, found
     return None, _DEFINITIONS[first](reader)
+
+
+def _with_plain_names(text: str, statement: RowChange) -> str:
+    """The text with plain names for fields of structs that it sets, which DuckDB's grammar lacks; all stays in its
+    place."""
+    columns: list[WrittenName] = []
+    if isinstance(statement, Update):
+        columns = [column for column, _ in statement.assignments]
+    elif isinstance(statement, WrittenMerge):
+        columns = [column for clause in statement.clauses for column in clause.columns]
+    for piece in (column.piece for column in columns if column.fields):
+        text = f"{text[: piece.begin]}x{_INK.sub(' ', piece.text[1:])}{text[piece.end :]}"
+    return text
 
 
 def _check_grammar(text: str) -> None:

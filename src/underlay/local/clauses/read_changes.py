@@ -224,12 +224,9 @@ def _assignments(reader: StatementReader, stops: Collection[str]) -> Assignments
 def _assignment(reader: StatementReader, stops: Collection[str]) -> tuple[WrittenName, Clause]:
     if reader.next_word() == "(":
         raise reader.unsupported("columns are set one by one", "Write SET a = 1, b = 2.")
-    column = reader.name("the name of a column")
-    if reader.next_word() in (".", "["):
-        raise reader.unsupported(
-            "a column is set as a whole, and has no table before its name",
-            "Write SET fare = 1, and of a struct for example SET pos = struct_pack(x := 1, y := pos.y).",
-        )
+    column = reader.path("the name of a column")
+    if reader.next_word() == "[":
+        raise reader.unsupported("a list or map is set as a whole", "Write SET tags = list_append(tags, 'new').")
     reader.expect("=")
     return column, reader.expression("a value", (",", *stops))
 

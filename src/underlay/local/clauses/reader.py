@@ -39,10 +39,11 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenName:
-    """A name without its quotes, and its position."""
+    """A name without its quotes, the names of fields after it, as in `pos.x`, and its position."""
 
     name: str
     piece: Clause
+    fields: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,13 @@ class StatementReader:
         word = self._words[self._at]
         self._at += 1
         return WrittenName(name=word.text, piece=Clause(self.text, word.start, word.end + 1))
+
+    def path(self, what: str) -> WrittenName:
+        """A name, and those of fields after it."""
+        begin, first, fields = self._at, self.name(what), []
+        while self.take("."):
+            fields.append(self.name("the name of a field").name)
+        return WrittenName(name=first.name, piece=self.piece_from(begin), fields=tuple(fields))
 
     def string(self, what: str) -> str:
         """A text in single quotes."""

@@ -94,8 +94,7 @@ class Assignments:
                     values = _untyped_nulls(next(computed))
                 case _:
                     values = pa.chunked_array([one.origin.take(pa.array(np.zeros(row_count, np.int64)))])
-            name = one.path[0]
-            found[name] = values if len(one.path) == 1 else _with_field(found.get(name), one.path[1:], values)
+            found[one.path[0]] = with_field(found.get(one.path[0]), one.path[1:], values)
         try:
             return conform(pa.table(found), self._schema, row_name=row_name)
         except SchemaMismatch as error:
@@ -216,14 +215,17 @@ def _struct_with_untyped_nulls(chunk: AnyArray) -> AnyArray:
     return pa.StructArray.from_arrays(parts, names, mask=chunk.is_null())
 
 
-def _with_field(struct: AnyChunks | None, path: ColumnPath, values: AnyChunks) -> AnyChunks:
-    """A struct with a new value in one of its fields. A null struct becomes non-null."""
+def with_field(struct: AnyChunks | None, path: ColumnPath, values: AnyChunks) -> AnyChunks:
+    """A struct with a new value in one of its fields, or the value alone without a path. A null struct becomes
+    non-null."""
+    if not path:
+        return values
     parts: dict[str, AnyChunks] = {}
     if struct is not None:
         names = [field.name for field in struct.type]
         inner = struct.combine_chunks().flatten()
         parts = {name: pa.chunked_array([part]) for name, part in zip(names, inner, strict=True)}
     name = path[0]
-    parts[name] = values if len(path) == 1 else _with_field(parts.get(name), path[1:], values)
+    parts[name] = with_field(parts.get(name), path[1:], values)
     whole = [part.combine_chunks() for part in parts.values()]
     return pa.chunked_array([pa.StructArray.from_arrays(whole, list(parts))])

@@ -13,11 +13,12 @@ from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause, NamedTable, WrittenName
 from underlay.local.clauses.subqueries import first_subquery, refuse_subqueries
 from underlay.local.clauses.syntax import Action, Delete, JoinedSource, Match, Update, WrittenMerge, WrittenWhen
-from underlay.local.statements.columns import check_count, find_columns
+from underlay.local.statements.columns import check_count, find_columns, find_paths, path_text
 from underlay.local.statements.lake import StatementLake, StatementMerge, StatementTable, Values
 from underlay.local.statements.queries import StatementQueries, cast_to
 from underlay.local.statements.row_query import RowQuery
 from underlay.local.statements.target import find_target
+from underlay.prune.predicates.operand import ColumnPath, format_column
 from underlay.table.versions.snapshot import Snapshot
 
 _ALL_HINT = "* takes all columns of the source: name those that the table has, or choose them in a subquery."
@@ -85,15 +86,19 @@ class _Changing:
         if statement.source is not None:
             when = _when(Action.UPDATE, statement.source.piece, columns=columns, values=values)
             return self.merge(statement.source, statement.where, [when])
-        names = find_columns(columns, self._schema)
-        types = self._queries.types(self._schema, self._name)
+        paths = find_paths(columns, self._schema, self._alias)
+        names = [path_text(path) for path in paths]
+        types = self._queries.types(self._schema, self._name, paths)
         texts = {
             name: cast_to(self._text(value, self._of_rows), types[name])
             for name, value in zip(names, values, strict=True)
         }
         where = None if statement.where is None else self._text(statement.where, self._of_rows)
         used = self._queries.values.used(*values, statement.where)
-        with Located({**dict(zip(names, values, strict=True)), "where": statement.where}):
+        named: dict[str, Clause | None] = {"where": statement.where}
+        for path, value in zip(paths, values, strict=True):
+            named |= {path_text(path): value, format_column(path): value}
+        with Located(named):
             return self._table.update(texts, where, params=used, dry_run=self._dry_run)
 
     def delete(self, statement: Delete) -> Changed:
@@ -117,7 +122,8 @@ class _Changing:
                 hint="Give one of them an alias: AS s.",
             )  # fmt: skip
         self._source = source.table
-        types = self._queries.types(self._schema, self._name)
+        targets = [self._targets_of(one) for one in clauses]
+        types = self._queries.types(self._schema, self._name, [path for paths in targets for path in paths])
         condition = "true" if on is None else self._text(on, self._of_pairs)
         pieces = [on, *(piece for one in clauses for piece in (one.condition, *one.values))]
         rows = self._rows_of(source)
@@ -130,8 +136,8 @@ class _Changing:
             dry_run=self._dry_run,
         )
         named: dict[str, Clause | None] = {"the condition": on or source.piece, "the source": source.piece}
-        for number, clause in enumerate(clauses, 1):
-            names = self._columns_of(clause)
+        for number, (clause, paths) in enumerate(zip(clauses, targets, strict=True), 1):
+            names = [path_text(path) for path in paths]
             predicate = None if clause.condition is None else self._text(clause.condition, self._of_pairs)
             values = {
                 name: cast_to(self._text(value, self._of_pairs), types[name])
@@ -153,12 +159,15 @@ class _Changing:
             return _RowsOfTable(lambda version: self._queries.joined(source, {self._name: version}))
         return self._queries.joined(source)
 
-    def _columns_of(self, clause: WrittenWhen) -> list[str]:
-        if clause.action not in (Action.UPDATE, Action.INSERT):
+    def _targets_of(self, clause: WrittenWhen) -> list[ColumnPath]:
+        """What a clause sets."""
+        if clause.action is Action.UPDATE:
+            return find_paths(clause.columns, self._schema, self._alias)
+        if clause.action is not Action.INSERT:
             return []
         names = find_columns(clause.columns, self._schema)
         check_count(names, len(clause.values), clause.values[0].place, are_chosen=bool(clause.columns))
-        return names
+        return [(name,) for name in names]
 
     def _of_rows(self, clause: Clause) -> str:
         return self._queries.values.of_rows(clause, self._target, self._alias)

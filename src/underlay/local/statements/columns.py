@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from underlay.errors import InvalidRequest
+from underlay.errors import InvalidRequest, UnknownColumn
 from underlay.local.clauses.reader import Clause, WrittenName
-from underlay.prune.parse.bind import unknown_column
+from underlay.local.text.time_travel import quoted
+from underlay.prune.parse.bind import resolve_path, unknown_column
+from underlay.prune.predicates.operand import ColumnPath, format_column
 
 
 def find_column(named: WrittenName, schema: pa.Schema) -> str:
@@ -25,6 +27,39 @@ def find_columns(chosen: Sequence[WrittenName], schema: pa.Schema) -> list[str]:
         if name in names[:number]:
             raise InvalidRequest("a column is named twice", place=chosen[number].piece.place, found=name)
     return names
+
+
+def find_paths(chosen: Sequence[WrittenName], schema: pa.Schema, alias: str) -> list[ColumnPath]:
+    """The columns and fields of structs that are set, as the table spells them. The table's alias may come first,
+    unless a column has its name.
+
+    Raises UnknownColumn, and InvalidRequest for a column that is set twice, itself or as part of another.
+    """
+    found: list[ColumnPath] = []
+    for one in chosen:
+        path = _resolved(one, schema, alias)
+        if any(path[: len(other)] == other[: len(path)] for other in found):
+            raise InvalidRequest("a column is named twice", place=one.piece.place, found=format_column(path))
+        found.append(path)
+    return found
+
+
+def path_text(path: ColumnPath) -> str:
+    """The path as verbs take it: a column's name as it is, a field's path in quotes."""
+    return path[0] if len(path) == 1 else ".".join(map(quoted, path))
+
+
+def _resolved(named: WrittenName, schema: pa.Schema, alias: str) -> ColumnPath:
+    try:
+        (name,) = resolve_path((named.name,), schema)
+        written = (name, *named.fields)
+    except UnknownColumn:
+        is_alias = bool(named.fields) and named.name.lower() == alias.lower()
+        written = named.fields if is_alias else (named.name, *named.fields)
+    try:
+        return resolve_path(written, schema)
+    except UnknownColumn as error:
+        raise error.at(named.piece.place) from None
 
 
 def columns_by_name(columns: Sequence[tuple[str, str]], schema: pa.Schema, rows: Clause) -> list[str]:

@@ -12,12 +12,15 @@ import pyarrow as pa
 from underlay.local.clauses.places import Located
 from underlay.local.clauses.reader import Clause, NamedTable
 from underlay.local.clauses.syntax import JoinedSource
+from underlay.local.expressions.scope import type_of
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.run import run_sql
 from underlay.local.sql.tables import Resolve, Views, refuse_alike_names
+from underlay.local.statements.columns import path_text
 from underlay.local.statements.values import StatementValues
 from underlay.local.text.time_travel import dotted_names, quoted
 from underlay.local.text.words import words_of
+from underlay.prune.predicates.operand import ColumnPath
 from underlay.values.no_rows import no_rows
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 _ROWS = "underlay rows"
 _UUID = "UUID"
 Types = Mapping[str, str]
-"""DuckDB's type of each column of a table."""
+"""DuckDB's type of each column of a table, by `path_text`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +75,12 @@ class StatementQueries:
         """DuckDB's plan of a query, and what each scan of a table reads."""
         return self._run(self._query(piece, "EXPLAIN "), [piece], None).to_arrow()
 
-    def types(self, schema: pa.Schema, name: str) -> Types:
-        """DuckDB's types of a table's columns. Raises Unsupported for columns that it cannot tell apart."""
+    def types(self, schema: pa.Schema, name: str, paths: Iterable[ColumnPath] = ()) -> Types:
+        """DuckDB's types of a table's columns, and of the fields of structs at these paths, by `path_text`. Raises
+        Unsupported for columns that it cannot tell apart."""
         refuse_alike_names(schema, name)
-        empty = {_ROWS: no_rows(schema)}
+        fields = {path_text(path): type_of(path, schema) for path in paths if len(path) > 1}
+        empty = {_ROWS: no_rows(pa.schema([*schema, *fields.items()]))}
         with run_sql(f"DESCRIBE FROM {quoted(_ROWS)}", self._resolved, self._list_tables, given=empty) as result:
             return {column: kind for column, kind, *_ in result}
 

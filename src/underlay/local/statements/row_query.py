@@ -22,8 +22,9 @@ from underlay.local.clauses.reader import Clause
 from underlay.local.clauses.syntax import Delete, Update
 from underlay.local.dataset.numbered import ROW_NUMBER, NumberedDataset, Numbers, RowNumbers
 from underlay.local.dataset.source import SnapshotSource
+from underlay.local.expressions.assign import with_field
 from underlay.local.expressions.row_names import key_columns, name_row
-from underlay.local.statements.columns import find_columns
+from underlay.local.statements.columns import find_paths, path_text
 from underlay.local.statements.lake import StatementLake
 from underlay.local.statements.queries import NamedRows, StatementQueries, cast_to
 from underlay.local.statements.target import find_target
@@ -69,7 +70,7 @@ class RowQuery:
         schema = lake.table(self._name).schema
         assignments = statement.assignments if isinstance(statement, Update) else ()
         self._values = [value for _, value in assignments]
-        self._names = find_columns([column for column, _ in assignments], schema) if assignments else []
+        self._paths = find_paths([column for column, _ in assignments], schema, statement.alias)
         for value in self._values:
             if value.text.upper() == "DEFAULT":
                 raise InvalidRequest(
@@ -77,7 +78,7 @@ class RowQuery:
                 )
         others = (None if statement.source is None else statement.source.whole, statement.where)
         self._pieces = [*self._values, *(one for one in others if one is not None)]
-        self._types = queries.types(schema, self._name)
+        self._types = queries.types(schema, self._name, self._paths)
         self._last: _Attempt | None = None
 
     def run(self) -> tuple[Changed, pa.Table | None]:
@@ -124,8 +125,9 @@ class RowQuery:
         """The query: row numbers, keys or all columns where needed, and new values."""
         own = self._own
         chosen = [f"{own}.{quoted(ROW_NUMBER)}", *(f"{own}.{quoted(name)}" for name in self._shown(snapshot))]
-        for at, (name, value) in enumerate(zip(self._names, self._values, strict=True)):
-            chosen.append(f"{cast_to(_enclosed(self._written(value)), self._types[name])} AS {quoted(f'v{at}')}")
+        for at, (path, value) in enumerate(zip(self._paths, self._values, strict=True)):
+            kind = self._types[path_text(path)]
+            chosen.append(f"{cast_to(_enclosed(self._written(value)), kind)} AS {quoted(f'v{at}')}")
         source, where = self._statement.source, self._statement.where
         rows = f"{self._table} AS {own}" if self._has_alias else self._table
         sources = "" if source is None else f", {self._written(source.whole)}"
@@ -164,11 +166,13 @@ class RowQuery:
     def _new_values(self, attempt: _Attempt, found: pa.Table) -> ChosenValues:
         schema = attempt.snapshot.schema
         shown = key_columns(attempt.snapshot)
-        stay = tuple(name for name in schema.names if name not in self._names)
+        stay = tuple(name for name in schema.names if (name,) not in self._paths)
 
         def make(rows: pa.Table, numbers: Numbers) -> pa.Table:
-            values = {name: found.column(f"v{one}").take(numbers) for one, name in enumerate(self._names)}
-            columns = {name: values[name] if name in values else rows.column(name) for name in schema.names}
+            columns = dict(zip(rows.schema.names, rows.columns, strict=True))
+            for at, path in enumerate(self._paths):
+                values = found.column(f"v{at}").take(numbers)
+                columns[path[0]] = with_field(columns.get(path[0]), path[1:], values)
             made = conform(pa.table(columns), schema, row_name=name_row(rows, shown))
             if self._returning is not None:
                 attempt.kept.append(made)
