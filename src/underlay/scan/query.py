@@ -83,12 +83,16 @@ class Query:
         named = dict.fromkeys((*self.columns, *(path[0] for path in columns_of(self.predicate)), *self.rest_columns))
         return tuple(self.table_schema.column(name) for name in named)
 
+    @property
+    def leaves(self) -> tuple[int, ...]:
+        """The ids of the scalar columns to read."""
+        return tuple(leaf.id for column in self.read_columns for leaf in leaves_in(column))
+
     @cached_property
     def plan(self) -> BlockPlan:
         """The plan: what is read, and why the rest is not."""
-        leaves = [leaf.id for column in self.read_columns for leaf in leaves_in(column)]
         try:
-            plan = plan_snapshot(self.snapshot, self.predicate, leaves)
+            plan = plan_snapshot(self.snapshot, self.predicate, self.leaves)
         except NotFound:
             self.snapshot.check_left()
             raise

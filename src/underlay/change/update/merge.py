@@ -120,7 +120,7 @@ def merge(
         )
         matched, updates = (0, {}) if query.predicate == FALSE else _decide(edit, query, rules)
         updated = sum(len(one.positions) for one in updates.values())
-        rows = _coming(edit, rules, updates)
+        rows = _coming(edit, rules, updates, query)
         reads = ReadSet(is_whole=True) if reads_table else _reads(query, rules)
         edit.finish(rows, reads=reads, matched=matched, updated=updated)
 
@@ -188,10 +188,10 @@ def _joined(runs: Sequence[_Updates]) -> _Updates:
     )
 
 
-def _coming(edit: RowEdit, rules: MergeRules, updates: dict[str, _Updates]) -> Iterator[pa.Table]:
-    if rules.update_columns:
+def _coming(edit: RowEdit, rules: MergeRules, updates: dict[str, _Updates], query: Query) -> Iterator[pa.Table]:
+    if rules.update_columns and updates:
         positions = {location: one.positions for location, one in updates.items()}
-        for found in rows_at(edit, positions, rules.update_columns):
+        for found in rows_at(edit, positions, rules.update_columns, query.plan):
             of_file = updates[found.location]
             yield from rules.updated(found.rows, of_file.clauses[found.places], of_file.sources[found.places])
     else:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from underlay.change.update.edit import RowEdit, choose_blocks
 from underlay.plan.part import Numbers
+from underlay.plan.plan import BlockPlan
 from underlay.scan.positions import Positions, live_positions, run_slabs
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab, keep_rows
@@ -26,15 +27,18 @@ class PlacedRows:
     rows: pa.Table
 
 
-def rows_at(edit: RowEdit, positions: Mapping[str, Positions], columns: tuple[str, ...]) -> Iterator[PlacedRows]:
+def rows_at(
+    edit: RowEdit, positions: Mapping[str, Positions], columns: tuple[str, ...], plan: BlockPlan | None = None
+) -> Iterator[PlacedRows]:
     """These columns of rows at positions in files, ascending in each, with the threads of a scan. A file may come
-    repeatedly."""
+    repeatedly. `plan`: one of the same version that keeps all blocks of these rows, if there is one already."""
     if not positions:
         return
     snapshot = edit.snapshot
     blocks = blocks_with(edit, positions)
     query = Query(snapshot=snapshot, columns=columns, stores=edit.files.stores, cache=edit.files.cache)
-    slabs = query.slabs(query.plan.narrowed(choose_blocks(snapshot, blocks)))
+    known = query.plan if plan is None else replace(plan, columns=query.leaves)
+    slabs = query.slabs(known.narrowed(choose_blocks(snapshot, blocks)))
     for slab, found in run_slabs(query, partial(_read, query, positions), slabs):
         edit.count_read(fetched=slab.fetch_bytes)
         yield found

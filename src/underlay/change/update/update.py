@@ -51,7 +51,7 @@ def update(
         else:
             positions = _matching(edit, query)
             matched = sum(map(len, positions.values()))
-            rows = (found.rows for found in rows_at(edit, positions, change.columns))
+            rows = (found.rows for found in rows_at(edit, positions, change.columns, query.plan))
         edit.finish((change.make(run) for run in rows if run.num_rows), reads=reads_of(query), updated=matched)
 
     return commit_edit(table, files, Operation.UPDATE, prepare, token=token, dry_run=dry_run)
