@@ -25,6 +25,7 @@ from underlay.schema.table_schema import TableSchema
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
+_KEPT_FILES = 256
 SegmentLoader = Callable[[Store, RevisionKeys, SegmentRef], Segment]
 """Opens a segment, or returns an open one from a cache."""
 
@@ -140,10 +141,18 @@ class Snapshot:
             raise NotFound("the table has no such file", place=self.keys.folder, found=", ".join(sorted(missing)))
         return found
 
+    @cached_property
+    def _kept_files(self) -> dict[str, FileEntry]:
+        """Entries of files that were asked for."""
+        return {}
+
     def known_files(self, locations: Collection[str]) -> dict[str, FileEntry]:
-        """Those of these files that are in this version. Reads segments until all are found."""
+        """Those of these files that are in this version. Reads segments until all are found. Keeps a few of them: each
+        change of rows asks repeatedly for the files that it changes."""
         wanted = set(locations).difference(self.root.removed)
-        found = {file.location: file for file in self.root.tail if file.location in wanted}
+        kept = self._kept_files
+        found = {name: kept[name] for name in wanted.intersection(kept)}
+        found |= {file.location: file for file in self.root.tail if file.location in wanted}
         for place in range(len(self.root.segments)):
             missing = wanted - found.keys()
             if not missing:
@@ -152,6 +161,8 @@ class Snapshot:
             rows = self.rows_at(segment, missing)
             if rows:
                 found |= {file.location: self.current(file) for file in segment.entries(rows.values())}
+        if len(found) + len(kept) <= _KEPT_FILES:
+            kept.update(found)
         return found
 
     def files_at(self, locations: Collection[str]) -> dict[str, FileEntry]:
