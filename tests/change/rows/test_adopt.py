@@ -80,7 +80,7 @@ def test_text_that_is_none_is_refused(tmp_path: Path, kind: pa.DataType, use_dic
         bad = pa.StructArray.from_arrays([bad], ["a"])
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"t": bad}), path, use_dictionary=use_dictionary, store_schema=False)
-    with pytest.raises(SchemaMismatch, match=r"^t.*: text is not valid UTF-8\. Mend it"):
+    with pytest.raises(SchemaMismatch, match=r"^t.*: text is not valid UTF-8\. Correct it"):
         adopted(table, path)
     staging = staging_for(table.read_head())
     assert prepare(staging, table.stores.lake, path, is_finished=True) is not None
