@@ -22,6 +22,7 @@ from underlay.store import Store, open_store
 from underlay.store.testing import CountingStore, Crashed, Fault, StoreMethod, at_every_request
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.catalog.lifecycle import prepare_successor
+from underlay.table.commit import flush_and_merge
 from underlay.table.commit.commit import commit
 from underlay.table.coordination.upload_intent import announce
 from underlay.table.open_table import Head
@@ -337,3 +338,23 @@ def test_a_fault_at_any_request_loses_nothing_and_the_next_sweep_finishes():
             lake_of(late).sweep(dry_run=False)
             assert audit(late) == (set(), set())
             assert lake_of(late).table("shop.sales").count() == 3
+
+
+def test_files_of_a_segment_that_no_version_has_any_more_are_no_loss_after_their_sweep(store, monkeypatch):
+    monkeypatch.setattr(flush_and_merge, "TAIL_BYTES", 2000)
+    table = lake_of(store).create_table("shop.sales", "id bigint, word string", key=["id"])
+    for number in range(12):
+        table.append(rows(number))
+    table.compact()
+    table.append(rows(100))
+    root = table.snapshot().root
+    assert root.segments
+    assert root.removed
+    store.late = WEEKS
+    table.expire("0s", 1, dry_run=False)
+    store.late = 2 * WEEKS
+    swept = lake_of(store).sweep(dry_run=False)
+    assert swept.object_count >= 12
+    assert audit(store) == (set(), set())
+    assert [one.findings for one in lake_of(store).verify(deep=True).tables[0].revisions] == [()]
+    assert table.count() == 13

@@ -78,10 +78,14 @@ class History:
     findings: list[VerifyFinding] = field(default_factory=list)
 
     def forget_strangers(self) -> None:
-        """Forget segments and files that only roots from outside this chain reference."""
+        """Forget segments and files that only roots from outside this chain reference, and files of segments that every
+        version with the segment has removed: a sweep deletes those.
+        """
         used = {segment for facts in self.versions.values() for segment in facts.segments}
         live = {location for facts in self.versions.values() for location in facts.tail}
-        live = live.union(*(content.files for content in self.contents.values()))
+        for name, content in self.contents.items():
+            removed = {id(facts.removed): facts.removed for facts in self.versions.values() if name in facts.segments}
+            live |= content.files.keys() - (frozenset.intersection(*removed.values()) if removed else frozenset())
         self.refs = {name: ref for name, ref in self.refs.items() if name in used}
         self.files = {location: facts for location, facts in self.files.items() if location in live}
 
