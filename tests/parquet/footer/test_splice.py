@@ -9,8 +9,15 @@ import pytest
 
 from tests.parquet import footers
 from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
-from underlay.parquet.footer.footer import Footer, KeyValue
-from underlay.parquet.footer.splice import SplicePart, set_key_values, shift_offsets, splice, take_row_groups
+from underlay.parquet.footer.footer import ROW_GROUPS, Footer, KeyValue
+from underlay.parquet.footer.splice import (
+    SplicePart,
+    join_alike,
+    set_key_values,
+    shift_offsets,
+    splice,
+    take_row_groups,
+)
 from underlay.parquet.footer.tail import load_footer, read_tail, seal
 
 OPTIONS = {"write_page_index": True, "bloom_filter_options": {"number": {"ndv": 10}}}
@@ -76,6 +83,36 @@ def test_shifting_moves_every_position_and_nothing_else():
     assert not before.file_offset.any()
     assert shift_offsets(moved, -100_000) == footer.data
     assert shift_offsets(footer, 0) == footer.data
+
+
+def test_footers_that_differ_in_their_row_groups_only_are_joined_as_they_are():
+    parts = [opened(footers.example(start=n, **OPTIONS)) for n in (0, 50, 5_000_000)]
+    longer = opened(footers.example(rows=70, start=7, **OPTIONS))
+    joined, counts = join_alike([part.data for part in (*parts, longer)])
+    assert counts == [3, 3, 3, longer.row_group_count]
+    every = [SplicePart(part, range(part.row_group_count), 0) for part in (*parts, longer)]
+    assert joined.data == splice(every)
+    assert join_alike([parts[0].data])[0].data == parts[0].data
+
+
+def test_footers_that_differ_in_more_are_not_joined():
+    footer = opened(footers.example())
+    for other in (
+        set_key_values(footer, [KeyValue(b"key", b"value")]),
+        opened(footers.written(pa.table({"a": [1]}))).data,
+        take_row_groups(footer, []),
+    ):
+        assert join_alike([footer.data, other]) is None
+
+
+def test_a_row_group_that_a_footer_counts_and_has_not_is_not_taken_from_the_next_one():
+    footer = opened(footers.example())
+    begin = int(footer.tree.begin[footer.tree.fields(0)[ROW_GROUPS]])
+    more, fewer = bytearray(footer.data), bytearray(footer.data)
+    more[begin] += 1 << 4
+    fewer[begin] -= 1 << 4
+    assert join_alike([footer.data] * 3) is not None
+    assert join_alike([footer.data, bytes(more), bytes(fewer)]) is None
 
 
 def test_zero_stays_zero(fixtures):

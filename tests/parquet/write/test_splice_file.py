@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 
 from underlay.errors import SchemaMismatch
 from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.splice import join_alike
 from underlay.parquet.footer.tail import TAIL_BYTES, read_tail
 from underlay.parquet.thrift.tree import ITEM, ThriftKind, parse
 from underlay.parquet.write.splice_file import SourceBlocks, form_of, splice_file
@@ -86,6 +88,30 @@ def test_pages_indexes_and_filters_are_those_of_the_blocks():
     with pq.ParquetFile(pa.BufferReader(new), page_checksum_verification=True) as file:
         assert file.read()["id"].to_pylist() == wanted
         assert file.metadata.row_group(2).column(0).statistics.min == 1_000_200
+
+
+def test_blocks_of_files_with_one_joined_footer_make_the_same_file():
+    old = [write(0, 350), write(1_000_000, 250), write(2_000_000, 100)]
+    alone = [source(data, blocks) for data, blocks in zip(old, [[1, 2], [2, 0], [0]], strict=True)]
+    footer, counts = join_alike([one.footer.data for one in alone])
+    assert counts == [4, 3, 1]
+    shared = [
+        replace(one, footer=footer, blocks=[first + block for block in one.blocks])
+        for one, first in zip(alone, (0, 4, 7), strict=True)
+    ]
+    assert splice_file(shared).data == splice_file(alone).data
+
+
+def test_a_filter_whose_writer_did_not_say_its_length_gets_one(fixtures):
+    data = (fixtures / "parquet-testing/data/data_index_bloom_encoding_stats.parquet").read_bytes()
+    footer = footer_of(data)
+    assert not footer.chunks.has_bloom_filter_length.any()
+    made = splice_file([source(data, [0])])
+    assert made.footer.chunks.has_bloom_filter_length.all()
+    begin = int(footer.chunks.bloom_filter_offset[0, 0])
+    assert data[begin:].startswith(filter_of(bytes(made.data), made.footer, 0))
+    table = pq.read_table(pa.BufferReader(bytes(made.data)))
+    assert table.equals(pq.read_table(pa.BufferReader(data)))
 
 
 def test_a_single_block_may_move_far_back():

@@ -9,7 +9,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
 
+import numpy as np
 from deflate import crc32
 
 from underlay.cache.same_file import KnownFile, get_same_ranges
@@ -20,10 +23,12 @@ from underlay.index.intake.spliced import EntryPart, kind_of, spliced_entry
 from underlay.index.keys import RevisionKeys, file_name, is_own
 from underlay.parquet.footer.checks import check_ranges, check_readable
 from underlay.parquet.footer.footer import Footer
+from underlay.parquet.footer.splice import join_alike
 from underlay.parquet.footer.tail import TAIL_BYTES, read_tail
 from underlay.parquet.write.splice_file import ReadRanges, SourceBlocks, block_places, form_of, splice_file
 from underlay.pm.convert.build import sidecar_of
 from underlay.pm.format.checksum import identity
+from underlay.runtime.threads import side_by_side
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.schema.table_schema import TableSchema
 from underlay.store.store import Store
@@ -39,31 +44,87 @@ class OpenFile:
     layout: FileLayout
     footer: Footer
     form: bytes
+    places: Sequence[ByteRange]
+    """Where each of its blocks lies."""
     read: ReadRanges
+    first: int = 0
+    """The number of its first block in the footer, which it may share with other files."""
     new: NewFile | None = None
     """The file itself, if it was encoded for this output and is not in the store."""
 
 
-def open_file(place: ObjectPlace, entry: FileEntry, layout: FileLayout) -> OpenFile:
-    """Open a file in a store: read and check its footer. Raises Damaged, Unsupported, NotFound, Replaced."""
-    known = KnownFile(entry.size_bytes, entry.etag, entry.footer_bytes, entry.footer_crc)
+class StoredFile(NamedTuple):
+    """A file to open: where it is, and what the table knows of it."""
 
-    def read(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+    place: ObjectPlace
+    entry: FileEntry
+    layout: FileLayout
+
+    def read(self, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
+        """These bytes. Raises NotFound, Replaced, Damaged."""
+        place, entry = self.place, self.entry
         if is_own(entry.location):
             return place.store.map_ranges(place.key, ranges)
+        known = KnownFile(entry.size_bytes, entry.etag, entry.footer_bytes, entry.footer_crc)
         return get_same_ranges(place.store, place.key, ranges, known)
 
-    end = entry.size_bytes - TAIL_BYTES
-    (data,) = read([ByteRange(end - entry.footer_bytes, end)])
-    raw = bytes(data)
-    if crc32(raw) != entry.footer_crc:
-        raise Damaged(
-            "the footer is not the one that the table recorded", place=entry.location, hint='Run "underlay verify".'
-        )
-    footer = Footer.parse(raw)
+    def read_footer(self) -> bytes:
+        """The footer, which must be the one that the table knows."""
+        end = self.entry.size_bytes - TAIL_BYTES
+        (data,) = self.read([ByteRange(end - self.entry.footer_bytes, end)])
+        raw = bytes(data)
+        if crc32(raw) != self.entry.footer_crc:
+            raise Damaged(
+                "the footer is not the one that the table recorded",
+                place=self.entry.location,
+                hint='Run "underlay verify".',
+            )
+        return raw
+
+
+def open_files(files: Sequence[StoredFile], parallel_requests: int) -> list[OpenFile]:
+    """Open files in a store: read and check their footers, those of one layout together where they are alike, since
+    parsing many small ones costs more than copying their blocks. Raises Damaged, Unsupported, NotFound, Replaced.
+    """
+    raws = side_by_side(StoredFile.read_footer, files, parallel_requests)
+    by_layout: dict[str, list[int]] = {}
+    for number, file in enumerate(files):
+        by_layout.setdefault(file.entry.layout, []).append(number)
+    found: dict[int, OpenFile] = {}
+    for numbers in by_layout.values():
+        joined = join_alike([raws[number] for number in numbers])
+        if joined is not None:
+            opened = _open_joined(*joined, [files[number] for number in numbers])
+        else:
+            opened = [
+                one
+                for number in numbers
+                for footer in [Footer.parse(raws[number])]
+                for one in _open_joined(footer, [footer.row_group_count], [files[number]])
+            ]
+        found |= zip(numbers, opened, strict=True)
+    return [found[number] for number in range(len(files))]
+
+
+def _open_joined(footer: Footer, counts: Sequence[int], files: Sequence[StoredFile]) -> list[OpenFile]:
+    """The files of a footer, with how many of its blocks each has."""
     check_readable(footer)
-    check_ranges(footer, entry.size_bytes)
-    return OpenFile(entry=entry, layout=layout, footer=footer, form=form_of(footer), read=read)
+    sizes = np.repeat(np.array([file.entry.size_bytes for file in files], np.int64), counts)
+    check_ranges(footer, sizes[:, None])
+    form, places = form_of(footer), block_places(footer)
+    ends = accumulate(counts)
+    return [
+        OpenFile(
+            entry=file.entry,
+            layout=file.layout,
+            footer=footer,
+            form=form,
+            places=places[end - count : end],
+            read=file.read,
+            first=end - count,
+        )
+        for file, count, end in zip(files, counts, ends, strict=True)
+    ]
 
 
 def open_new(new: NewFile) -> OpenFile:
@@ -76,6 +137,7 @@ def open_new(new: NewFile) -> OpenFile:
         layout=new.layout,
         footer=footer,
         form=form_of(footer),
+        places=block_places(footer),
         read=lambda ranges: [data[begin:end] for begin, end in ranges],
         new=new,
     )
@@ -115,9 +177,8 @@ class Outputs:
     def add(self, file: OpenFile, blocks: Sequence[int]) -> None:
         """Add blocks of a file, after earlier ones of the same kind."""
         pending = self._pending.setdefault((file.form, *kind_of(file.entry)), _Pending())
-        places = block_places(file.footer)
         for block in blocks:
-            size = places[block].size_bytes
+            size = file.places[block].size_bytes
             is_full = pending.size_bytes + size > self.most_bytes or pending.block_count >= self.most_blocks
             if pending.parts and is_full:
                 self._put(pending)
@@ -143,7 +204,10 @@ class Outputs:
         self.layouts[new.layout.id] = new.layout
 
     def _spliced(self, pending: _Pending) -> NewFile:
-        sources = [SourceBlocks(footer=file.footer, blocks=blocks, read=file.read) for file, blocks in pending.parts]
+        sources = [
+            SourceBlocks(footer=file.footer, blocks=[file.first + block for block in blocks], read=file.read)
+            for file, blocks in pending.parts
+        ]
         made = splice_file(sources)
         sidecar = sidecar_of(memoryview(made.data), made.footer)
         parts, begin = [], 0

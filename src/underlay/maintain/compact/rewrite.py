@@ -16,12 +16,11 @@ from underlay.change.update.edit import FileAccess, choose_blocks
 from underlay.errors import Damaged, InvalidRequest, NotFound, SchemaMismatch, Unsupported
 from underlay.index.entry import FileEntry, FileLayout
 from underlay.index.root import Definition
-from underlay.maintain.compact.choose import MOST_BLOCKS, ChosenFile, CompactGroup, CompactTargets, whole
+from underlay.maintain.compact.choose import MOST_BLOCKS, CompactGroup, CompactTargets, whole
 from underlay.maintain.compact.external_sort import sorted_runs
 from underlay.maintain.compact.order import SAMPLE_ROWS, OrderOf
-from underlay.maintain.compact.outputs import OpenFile, Outputs, open_file, open_new
+from underlay.maintain.compact.outputs import OpenFile, Outputs, StoredFile, open_files, open_new
 from underlay.plan.part import Numbers
-from underlay.runtime.threads import side_by_side
 from underlay.scan.query import Query
 from underlay.schema.convert.arrow import to_arrow
 from underlay.table.versions.snapshot import Snapshot
@@ -174,18 +173,18 @@ class Rewriter:
         return done_group(group, outputs)
 
     def _opened(self, group: CompactGroup) -> list[tuple[OpenFile, Numbers]]:
-        """The files to copy from, with the blocks to copy; their footers are read in parallel."""
-        wanted = [(file, blocks) for file, blocks in zip(group.files, group.copied, strict=True) if len(blocks)]
-
-        def opened(one: tuple[ChosenFile, Numbers]) -> tuple[OpenFile, Numbers]:
-            entry = one[0].entry
-            place = self.files.stores.locate(self.snapshot.keys, entry.location)
-            found = open_file(place, entry, self.snapshot.layout(entry.layout))
-            if self.check_source is not None:
-                self.check_source(found)
-            return found, one[1]
-
-        return side_by_side(opened, wanted, self.snapshot.store.parallel_requests)
+        """The files to copy from, with the blocks to copy."""
+        wanted = [(file.entry, blocks) for file, blocks in zip(group.files, group.copied, strict=True) if len(blocks)]
+        stores, snapshot = self.files.stores, self.snapshot
+        stored = [
+            StoredFile(stores.locate(snapshot.keys, entry.location), entry, snapshot.layout(entry.layout))
+            for entry, _ in wanted
+        ]
+        found = open_files(stored, snapshot.store.parallel_requests)
+        if self.check_source is not None:
+            for file in found:
+                self.check_source(file)
+        return list(zip(found, (blocks for _, blocks in wanted), strict=True))
 
 
 def try_group(

@@ -7,7 +7,7 @@ no position of data is 0, since every file begins with its magic, so 0 stays 0, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,9 @@ from underlay.errors import InvalidRequest, SchemaMismatch, Unsupported
 from underlay.parquet.footer.chunks import CHUNKS, META, SHIFTING
 from underlay.parquet.footer.footer import ROW_GROUPS, Footer, KeyValue
 from underlay.parquet.thrift.encode import I16, I32, I64, List, Raw, Struct, ThriftBinary, Value, encode, list_header
-from underlay.parquet.thrift.tree import ITEM, ThriftKind
-from underlay.parquet.thrift.wire import write_integer
+from underlay.parquet.thrift.scanner import read_list_header
+from underlay.parquet.thrift.tree import ITEM, Entries, ThriftKind
+from underlay.parquet.thrift.wire import read_integer, write_integer
 from underlay.values.ranges import ByteRange
 
 NUM_ROWS = 3
@@ -27,6 +28,10 @@ GROUP_ORDINAL = 7
 MAX_ORDINAL = 2**15 - 1
 BLOOM_OFFSET = 14
 BLOOM_LENGTH = 15
+
+
+ChunkNumbers = Mapping[tuple[int, int, tuple[int, ...]], int]
+"""New values of numbers of column chunks, by row group of the new footer, column, and path of the field in it."""
 
 
 class SplicePart(NamedTuple):
@@ -40,8 +45,42 @@ class SplicePart(NamedTuple):
 def shift_offsets(footer: Footer, delta: int) -> bytes:
     """The footer of the same file with all data `delta` bytes further on."""
     _check_plain(footer, "footer")
-    entries = footer.tree.select((ROW_GROUPS, ITEM)).tolist()
-    return footer.tree.write(_moved(footer, delta, entries, set(entries)))
+    return footer.tree.write(_moved(footer, dict.fromkeys(range(footer.row_group_count), delta)))
+
+
+def join_alike(footers: Sequence[bytes]) -> tuple[Footer, list[int]] | None:
+    """One footer with the row groups of all as they are, and how many each has; None unless they differ in row groups
+    and numbers of rows only. It costs about what parsing one of them with that many row groups does. Raises Malformed.
+    """
+    lead = Footer.parse(footers[0])
+    tree = lead.tree
+    fields = tree.fields(0)
+    if lead.is_encrypted or fields.get(NUM_ROWS, 0) + 1 != fields[ROW_GROUPS]:
+        return None
+    rows_begin, rows_end = (int(ends[fields[NUM_ROWS]]) for ends in (tree.begin, tree.end))
+    header = lead.data[rows_end : int(tree.begin[fields[ROW_GROUPS]])]
+    beginning, ending = lead.data[:rows_begin], lead.data[int(tree.end[fields[ROW_GROUPS]]) :]
+    row_count, counts, pieces = 0, [], []
+    for raw in footers:
+        if not (raw.startswith(beginning) and raw.endswith(ending)):
+            return None
+        rows, after = read_integer(raw, rows_begin, ThriftKind.I64)
+        if not raw.startswith(header, after):
+            return None
+        count, kind, begin = read_list_header(raw, after + len(header))
+        if kind != ThriftKind.STRUCT or begin > len(raw) - len(ending):
+            return None
+        row_count += rows
+        counts.append(count)
+        pieces.append(raw[begin : len(raw) - len(ending)])
+    start = b"".join([beginning, encode(I64(row_count)), header, list_header(ThriftKind.STRUCT, sum(counts))])
+    joined = Footer.parse(b"".join([start, *pieces, ending]))
+    begins = joined.tree.begin[joined.tree.select((ROW_GROUPS, ITEM))]
+    expected = len(start) + np.cumsum([0, *map(len, pieces[:-1])])
+    firsts = np.cumsum([0, *counts[:-1]])
+    if 0 in counts or not np.array_equal(begins[firsts], expected):
+        return None  # a piece is not as many row groups as its footer says
+    return joined, counts
 
 
 def take_row_groups(footer: Footer, indices: Sequence[int]) -> bytes:
@@ -49,12 +88,12 @@ def take_row_groups(footer: Footer, indices: Sequence[int]) -> bytes:
     return splice([SplicePart(footer, indices, 0)])
 
 
-def splice(parts: Iterable[SplicePart]) -> bytes:
+def splice(parts: Iterable[SplicePart], numbers: ChunkNumbers | None = None) -> bytes:
     """One footer with the row groups of several, whose schemas must be equal byte for byte.
 
     Everything except the row groups and the number of rows comes from the first. A group's ordinal, if it has one,
-    becomes its new position. Footers of files with encrypted columns are refused, here and by the other functions,
-    because they are signed.
+    becomes its new position. `numbers` replace those that chunks have, and positions that would move. Footers of files
+    with encrypted columns are refused, here and by the other functions, because they are signed.
     """
     wanted = list(parts)
     if not wanted:
@@ -63,8 +102,8 @@ def splice(parts: Iterable[SplicePart]) -> bytes:
     for number, part in enumerate(wanted):
         _check_part(first, part, number)
     groups: list[bytes] = []
-    for part in wanted:
-        groups += _row_groups(part, len(groups))
+    for footer, deltas in _batches(wanted):
+        groups += _row_groups(footer, deltas, len(groups), numbers or {})
     num_rows = sum(int(part.footer.row_groups.num_rows[list(part.indices)].sum()) for part in wanted)
     fields = first.tree.fields(0)
     return first.tree.write(
@@ -129,30 +168,47 @@ def _check_part(first: Footer, part: SplicePart, number: int) -> None:
             )
 
 
-def _row_groups(part: SplicePart, ordinal: int) -> list[bytes]:
-    """The bytes of the row groups that a part asks for, moved and numbered from `ordinal` on."""
-    tree = part.footer.tree
-    entries = tree.select((ROW_GROUPS, ITEM)).tolist()
-    ordinals = dict(_owners(entries, tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (ThriftKind.I16,)).tolist()))
-    wanted = {entries[index] for index in part.indices}
-    moved = _moved(part.footer, part.delta, entries, wanted)
-    inside: dict[int, dict[int, bytes]] = {entry: {} for entry in entries}
-    for owner, entry in _owners(entries, sorted(moved)):
-        inside[owner][entry] = moved[entry]
-    groups = []
-    for place, index in enumerate(part.indices, start=ordinal):
-        owner = entries[index]
-        replaced = inside[owner]
-        if owner in ordinals:
-            replaced = {**replaced, ordinals[owner]: _ordinal(place)}
-        groups.append(tree.write(replaced, entry=owner))
-    return groups
+def _batches(parts: Iterable[SplicePart]) -> Iterator[tuple[Footer, dict[int, int]]]:
+    """Neighbouring row groups of one footer, in order and none of them twice, with how far each moves."""
+    footer: Footer | None = None
+    deltas: dict[int, int] = {}
+    for part in parts:
+        for index in part.indices:
+            if footer is not None and (part.footer is not footer or index in deltas):
+                yield footer, deltas
+                deltas = {}
+            footer = part.footer
+            deltas[index] = part.delta
+    if footer is not None:
+        yield footer, deltas
 
 
-def _owners(owners: list[int], entries: list[int]) -> list[tuple[int, int]]:
-    """Each entry with the last of `owners` that is not after it."""
-    ranks = np.searchsorted(owners, entries, side="right") - 1
-    return [(owners[rank], entry) for rank, entry in zip(ranks.tolist(), entries, strict=True)]
+def _row_groups(footer: Footer, deltas: Mapping[int, int], ordinal: int, numbers: ChunkNumbers) -> list[bytes]:
+    """The bytes of these row groups, moved and numbered from `ordinal` on."""
+    tree = footer.tree
+    entries = tree.select((ROW_GROUPS, ITEM))
+    places = dict(zip(deltas, range(ordinal, ordinal + len(deltas)), strict=True))
+    replaced = _moved(footer, deltas)
+    for entry, index in _owned(entries, tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (ThriftKind.I16,))):
+        if index in places:
+            replaced[entry] = _ordinal(places[index])
+    chunks = tree.select(CHUNKS, (ThriftKind.STRUCT,))
+    for path in {path for *_, path in numbers}:
+        for entry, chunk in _owned(chunks, tree.select((*CHUNKS, *path), (ThriftKind.I32, ThriftKind.I64))):
+            index, column = divmod(chunk, footer.column_count)
+            number = numbers.get((places[index], column, path)) if index in places else None
+            if number is not None:
+                replaced[entry] = write_integer(number)
+    inside: dict[int, dict[int, bytes]] = {index: {} for index in deltas}
+    changed = np.fromiter(replaced, np.int64, len(replaced))
+    for entry, index in _owned(entries, changed):
+        inside[index][entry] = replaced[entry]
+    return [tree.write(inside[index], entry=int(entries[index])) for index in deltas]
+
+
+def _owned(owners: Entries, entries: Entries) -> Iterator[tuple[int, int]]:
+    """Each entry, with the number of the last of `owners` that is not after it."""
+    return zip(entries.tolist(), (np.searchsorted(owners, entries, side="right") - 1).tolist(), strict=True)
 
 
 def _ordinal(place: int) -> bytes:
@@ -161,18 +217,21 @@ def _ordinal(place: int) -> bytes:
     return encode(I16(place))
 
 
-def _moved(footer: Footer, delta: int, groups: list[int], wanted: set[int]) -> dict[int, bytes]:
-    """New bytes for every position that changes in the wanted row groups."""
-    if not delta:
+def _moved(footer: Footer, deltas: Mapping[int, int]) -> dict[int, bytes]:
+    """New bytes for every position that changes in row groups that move so far."""
+    if not any(deltas.values()):
         return {}
     tree = footer.tree
     paths = [CHUNKS + path for path in SHIFTING] + [(ROW_GROUPS, ITEM, GROUP_FILE_OFFSET)]
     entries = np.concatenate([tree.select(path, (ThriftKind.I64,)) for path in paths])
-    entries = entries[tree.number[entries] > 0]
-    if len(wanted) < len(groups):
-        owners = np.array(groups)[np.searchsorted(groups, entries, side="right") - 1]
-        entries = entries[np.isin(owners, list(wanted))]
-    positions = tree.number[entries]
-    if positions.size and not 0 < int(positions.min()) + delta <= int(positions.max()) + delta < 2**63:
-        raise InvalidRequest("a position would leave the file", found=delta, expected=f"above {-int(positions.min())}")
-    return {entry: write_integer(at + delta) for entry, at in zip(entries.tolist(), positions.tolist(), strict=True)}
+    delta = np.zeros(footer.row_group_count, np.int64)
+    delta[list(deltas)] = list(deltas.values())
+    delta = delta[np.searchsorted(tree.select((ROW_GROUPS, ITEM)), entries, side="right") - 1]
+    is_moving = (tree.number[entries] > 0) & (delta != 0)
+    entries, delta = entries[is_moving], delta[is_moving]
+    before = tree.number[entries]
+    after = before + delta  # below 0 when there is no such 64-bit number
+    if (after <= 0).any():
+        least = int(before.min())
+        raise InvalidRequest("a position would leave the file", found=int(delta[0]), expected=f"above {-least}")
+    return {entry: write_integer(at) for entry, at in zip(entries.tolist(), after.tolist(), strict=True)}

@@ -13,11 +13,18 @@ from typing import NamedTuple
 import numpy as np
 
 from underlay.errors import Inconsistent, Malformed
-from underlay.parquet.footer.chunks import CHUNKS, META
+from underlay.parquet.footer.chunks import META
 from underlay.parquet.footer.footer import ROW_GROUPS, Footer
-from underlay.parquet.footer.splice import BLOOM_LENGTH, BLOOM_OFFSET, NUM_ROWS, SplicePart, splice
+from underlay.parquet.footer.splice import (
+    BLOOM_LENGTH,
+    BLOOM_OFFSET,
+    NUM_ROWS,
+    SplicePart,
+    set_bloom_filters,
+    splice,
+)
 from underlay.parquet.footer.tail import MAGIC, seal
-from underlay.parquet.thrift.encode import I32, I64, Raw, Struct, Value, encode, list_header
+from underlay.parquet.thrift.encode import I64, encode, list_header
 from underlay.parquet.thrift.tree import ITEM, ThriftKind, parse
 from underlay.parquet.thrift.wire import write_integer
 from underlay.parquet.write.bloom import parse_header
@@ -25,7 +32,8 @@ from underlay.values.ranges import ByteRange
 
 ReadRanges = Callable[[Sequence[ByteRange]], Sequence[memoryview]]
 
-_OFFSET_INDEX, _COLUMN_INDEX, _BLOOM = (4, 5), (6, 7), (BLOOM_OFFSET, BLOOM_LENGTH)
+_OFFSET_INDEX, _COLUMN_INDEX = ((4,), (5,)), ((6,), (7,))
+_BLOOM = ((META, BLOOM_OFFSET), (META, BLOOM_LENGTH))
 _PAGE_POSITIONS = (1, ITEM, 1)
 _HEADER_BYTES = 64
 """No bloom filter's header is longer."""
@@ -52,11 +60,12 @@ class SplicedFile:
 class _Extra(NamedTuple):
     """A filter or an index: the fields that hold its place, its chunk in the new file, and where it was."""
 
-    fields: tuple[int, int]
+    fields: tuple[tuple[int, ...], tuple[int, ...]]
     block: int
     column: int
     place: ByteRange
     delta: int
+    has_length: bool
 
 
 def form_of(footer: Footer) -> bytes:
@@ -87,9 +96,10 @@ def splice_file(sources: Sequence[SourceBlocks]) -> SplicedFile:
     pieces: list[memoryview | bytes] = [MAGIC]
     extras: list[tuple[_Extra, memoryview]] = []
     deltas: list[int] = []
+    known: dict[Footer, list[ByteRange]] = {}
     for source in sources:
         wanted: list[ByteRange] = []
-        places = block_places(source.footer)
+        places = known.get(source.footer) or known.setdefault(source.footer, block_places(source.footer))
         found: list[_Extra] = []
         for run in _runs(source.blocks, places):
             begin, end = places[run[0]].begin, places[run[-1]].end
@@ -102,15 +112,20 @@ def splice_file(sources: Sequence[SourceBlocks]) -> SplicedFile:
         read = source.read([*wanted, *(one.place for one in found)])
         pieces += read[: len(wanted)]
         extras += zip(found, read[len(wanted) :], strict=True)
-    new = {}
+    numbers: dict[tuple[int, int, tuple[int, ...]], int] = {}
+    lacking = {}
     for extra, data in extras:
         moved = _moved(extra, data)
         pieces.append(moved)
-        new[extra.block, extra.column, extra.fields] = ByteRange(position, position + len(moved))
+        if extra.has_length:
+            numbers[extra.block, extra.column, extra.fields[0]] = position
+            numbers[extra.block, extra.column, extra.fields[1]] = len(moved)
+        else:
+            lacking[extra.block, extra.column] = ByteRange(position, position + len(moved))
         position += len(moved)
-    footer = Footer.parse(splice(parts))
-    if new:
-        footer = _set_places(footer, new)
+    footer = Footer.parse(splice(parts, numbers))
+    if lacking:
+        footer = Footer.parse(set_bloom_filters(footer, lacking))
     pieces.append(seal(footer.data))
     return SplicedFile(data=_joined(pieces), footer=footer, deltas=tuple(deltas))
 
@@ -136,11 +151,12 @@ def _extras(source: SourceBlocks, run: Sequence[int], first: int, delta: int) ->
     ):
         for place, column in np.argwhere(offsets[list(run)] > 0).tolist():
             begin, length = int(offsets[run[place], column]), int(lengths[run[place], column])
+            has_length = fields is not _BLOOM or bool(chunks.has_bloom_filter_length[run[place], column])
             if length <= 0 and fields is _BLOOM:
                 length = _bloom_length(source.read, begin)
             if length <= 0:
                 raise Malformed("a page index has no length", place=f"row group {run[place]}, column {column}")
-            yield _Extra(fields, first + place, column, ByteRange(begin, begin + length), delta)
+            yield _Extra(fields, first + place, column, ByteRange(begin, begin + length), delta, has_length)
 
 
 def _bloom_length(read: ReadRanges, begin: int) -> int:
@@ -161,26 +177,6 @@ def _moved(extra: _Extra, data: memoryview) -> memoryview | bytes:
     return tree.write(
         {entry: write_integer(at) for entry, at in zip(entries.tolist(), positions.tolist(), strict=True)}
     )
-
-
-def _set_places(footer: Footer, places: dict[tuple[int, int, tuple[int, int]], ByteRange]) -> Footer:
-    """The footer that says where filters and indexes lie now."""
-    tree = footer.tree
-    shape = (footer.row_group_count, footer.column_count)
-    chunks = tree.select(CHUNKS, (ThriftKind.STRUCT,)).reshape(shape)
-    metas = tree.select((*CHUNKS, META), (ThriftKind.STRUCT,)).reshape(shape)
-    replaced: dict[int, bytes] = {}
-    for (block, column, fields), place in places.items():
-        owner = int((metas if fields is _BLOOM else chunks)[block, column])
-        known = tree.fields(owner)
-        if set(fields) <= known.keys():
-            replaced[known[fields[0]]] = write_integer(place.begin)
-            replaced[known[fields[1]]] = write_integer(place.size_bytes)
-        else:  # only a filter may lack its length
-            values: dict[int, Value] = {field: Raw(tree.kind(child), tree.raw(child)) for field, child in known.items()}
-            values[fields[0]], values[fields[1]] = I64(place.begin), I32(place.size_bytes)
-            replaced[owner] = encode(Struct(dict(sorted(values.items()))))
-    return Footer.parse(tree.write(replaced))
 
 
 def _joined(pieces: Sequence[memoryview | bytes]) -> bytearray:
