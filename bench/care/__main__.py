@@ -1,10 +1,11 @@
 """How much does it cost to make few files of many, against peers that encode every row again?
 
 Two tables: `--files` files whose one block is full, which a compaction copies byte for byte; and `--small` files of 100
-rows, which everybody has to encode. Each compacts the same rows, on this machine's disk, with files of zstd. Said
-are seconds of processor time, of all threads, and of the wall, and files before and after. The result is checked: the
-rows are the same by count and sums, the statistics of copied blocks are those of before, and a verification finds
-nothing; of up to 100 files it reads all rows, and each block's filter finds its least key.
+rows, which everybody has to encode. Each compacts the same rows, on this machine's disk, with files of zstd, after it
+has compacted a few others, so that its code is loaded. Said are seconds of processor time, of all threads, and of the
+wall, the megabytes by which the process grew at its peak, and files before and after. The result is checked: the rows
+are the same by count and sums, the statistics of copied blocks are those of before, and a verification finds nothing;
+of up to 100 files it reads all rows, and each block's filter finds its least key.
 
     python -m bench.care --files 1000 --rows 20000 --small 10000
 """
@@ -17,6 +18,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import deltalake
@@ -52,10 +54,21 @@ def parts(file_count: int, row_count: int) -> Iterator[pa.Table]:
 
 
 def timed(work: Callable[[], object]) -> Cost:
-    """Seconds of the processor, of all threads, and of the wall."""
+    """Seconds of the processor, of all threads, and of the wall; and by how much memory grew at its peak."""
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is now what is resident
+    before = _peak_kilobytes()
     wall, cpu = time.perf_counter(), time.process_time()
     work()
-    return {"cpu s": round(time.process_time() - cpu, 3), "wall s": round(time.perf_counter() - wall, 3)}
+    return {
+        "cpu s": round(time.process_time() - cpu, 3),
+        "wall s": round(time.perf_counter() - wall, 3),
+        "peak MB": round((_peak_kilobytes() - before) / 1000),
+    }
+
+
+def _peak_kilobytes() -> int:
+    (line,) = (one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM:"))
+    return int(line.split()[1])
 
 
 def sums(rows: pa.Table) -> tuple[object, ...]:
@@ -169,10 +182,16 @@ def main() -> None:
         ("small files", given.small, _SMALL_ROWS),
     ):
         costs: dict[str, Cost] = {}
-        with tempfile.TemporaryDirectory(prefix="underlay-bench-") as folder:
-            costs["underlay"] = ours(Path(folder), file_count, row_count, is_full=name == "full blocks")
-            costs["delta-rs"] = delta(Path(folder), file_count, row_count)
-            costs["ducklake"] = ducklake(Path(folder), file_count, row_count)
+        systems: dict[str, Callable[[Path, int, int], Cost]] = {
+            "underlay": partial(ours, is_full=name == "full blocks"),
+            "delta-rs": delta,
+            "ducklake": ducklake,
+        }
+        for system, measure in systems.items():
+            with tempfile.TemporaryDirectory(prefix="underlay-bench-") as folder:
+                measure(Path(folder), 3, 10)
+            with tempfile.TemporaryDirectory(prefix="underlay-bench-") as folder:
+                costs[system] = measure(Path(folder), file_count, row_count)
         found[name] = costs
         print(name, json.dumps(costs, indent=1))
     given.out.parent.mkdir(parents=True, exist_ok=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice
 from typing import NamedTuple, cast
 
 import msgspec
@@ -14,7 +15,7 @@ from underlay.cache.objects import DecodedCache
 from underlay.cache.same_file import KnownFile
 from underlay.index.deletion_vectors import unpack
 from underlay.parquet.footer.minimal import Chunk
-from underlay.plan.chunks import chunk_places
+from underlay.plan.chunks import chunk_table
 from underlay.plan.plan import BlockPlan, PlannedFile
 from underlay.scan.read.file_read import BlockChunks, FileRead, read_together
 from underlay.scan.read.file_shape import FileShape
@@ -31,6 +32,9 @@ TOGETHER_BYTES = 1 << 20
 """up to this many bytes at a time,"""
 MOST_TOGETHER = 64
 """and at most this many slabs."""
+
+MOST_CUT = 256
+"""The chunks of so many blocks are cut from a segment's arrays at once."""
 
 UNCOPIED_ROWS = 1024
 """With this many rows on average between two deleted ones, rows are not copied."""
@@ -195,10 +199,7 @@ def slabs_of(
     a store that `is_remote`, the footers if a large segment has few of the files; nothing is fetched twice.
     """
     footers = _prefetch(plan, files.locate, cache, is_remote=is_remote)
-    for file in plan.files():
-        shape = files.shape_of(file.layout)
-        by_footer = None if footers is None else footers.blocks(file, shape)
-        blocks = list(_blocks(plan, file, shape) if by_footer is None else by_footer)
+    for file, blocks in _files_with_blocks(plan, files, footers):
         for begin, end in block_runs(blocks, SLAB_BYTES):
             yield Slab(
                 location=file.location,
@@ -244,13 +245,46 @@ def block_runs(blocks: Sequence[BlockChunks], most_bytes: int) -> Iterator[tuple
     yield begin, len(blocks)
 
 
-def _blocks(plan: BlockPlan, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks]:
-    """The chunks of each block, from the segment's arrays."""
+def _files_with_blocks(
+    plan: BlockPlan, files: SlabFiles, footers: FooterPlaces | None
+) -> Iterator[tuple[PlannedFile, list[BlockChunks]]]:
+    """The plan's files in order, with the chunks of their blocks. Arrays are cut for many small files at once: a call
+    of numpy takes as long for one block as for hundreds.
+    """
+    for (_, layout), alike in groupby(plan.files(), lambda file: (file.part, file.layout)):
+        shape = files.shape_of(layout)
+        for some in _some_blocks(alike):
+            by_footer = [None if footers is None else footers.blocks(file, shape) for file in some]
+            others = [file for file, known in zip(some, by_footer, strict=True) if known is None]
+            cut = _blocks(plan, others, shape) if others else iter(())
+            for file, known in zip(some, by_footer, strict=True):
+                yield file, list(islice(cut, len(file.blocks)) if known is None else known)
+
+
+def _some_blocks(files: Iterable[PlannedFile]) -> Iterator[list[PlannedFile]]:
+    """Some files at a time, which have MOST_CUT blocks together, or each more."""
+    held: list[PlannedFile] = []
+    count = 0
+    for file in files:
+        if held and count + len(file.blocks) > MOST_CUT:
+            yield held
+            held, count = [], 0
+        held.append(file)
+        count += len(file.blocks)
+    if held:
+        yield held
+
+
+def _blocks(plan: BlockPlan, files: Sequence[PlannedFile], shape: FileShape) -> Iterator[BlockChunks]:
+    """The chunks of each block of files of one part, from the segment's arrays."""
     leaves = [leaf for column in shape.columns for leaf in column.leaves]
-    places = chunk_places(plan, file, [shape.layout.fields[leaf] for leaf in leaves])
-    counts = np.where(places.value_counts < 0, file.block_rows[:, None], places.value_counts)
+    segment = plan.choices[files[0].part].part.segment
+    blocks = np.concatenate([file.blocks + segment.block_begin[file.row] for file in files])
+    places = chunk_table(segment, plan.schema, blocks, [shape.layout.fields[leaf] for leaf in leaves])
+    rows = np.concatenate([file.block_rows for file in files])
+    counts = np.where(places.value_counts < 0, rows[:, None], places.value_counts)
     columns = (places.is_fetched, places.begins, places.sizes, places.codecs, counts)
-    for row_count, *block in zip(file.block_rows.tolist(), *(values.tolist() for values in columns), strict=True):
+    for row_count, *block in zip(rows.tolist(), *(values.tolist() for values in columns), strict=True):
         chunks: dict[int, Chunk] = {}
         nulls = []
         for leaf, is_fetched, begin, size, codec, count in zip(leaves, *block, strict=True):
