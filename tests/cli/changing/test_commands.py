@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 
 import pyarrow as pa
@@ -164,6 +165,29 @@ def test_changes_between_versions(trips: Table):
     ]
 
 
+def parquet_of(rows: pa.Table) -> bytes:
+    file = BytesIO()
+    pq.write_table(rows, file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "piped",
+    [
+        b"fare,id\n11,1\n50,5\n",
+        b'{"id": 1, "fare": 11}\n{"id": 5, "fare": 50}\n',
+        parquet_of(pa.table({"id": [1, 5], "fare": [11.0, 50.0]})),
+    ],
+    ids=["csv", "json", "parquet"],
+)
+def test_rows_come_from_stdin_too(trips: Table, place: Path, piped: bytes):
+    assert underlay("upsert", "a.trips", "-", stdin=piped).words.startswith("a.trips: version 2, 1 row inserted and 1 ")
+    assert fares(trips) == {1: 11.0, 2: 20.0, 3: 30.0, 4: 4.0, 5: 50.0}
+    assert trips.scan(["zone"], "id = 1").to_arrow()["zone"].to_pylist() == ["JFK"]
+    (done,) = underlay("delete", "a.trips", "--rows", "-", "--json", stdin=piped).objects
+    assert (done["rows_deleted"], fares(trips)) == (2, {2: 20.0, 3: 30.0, 4: 4.0})
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -175,7 +199,7 @@ def test_changes_between_versions(trips: Table):
         (("delete", "a.trips", "--key", "id", "--yes"), 2, "--key and --format are for --rows"),
         (("delete", "a.trips@1", "--yes"), 2, "a version never changes"),
         (("upsert", "a.trips", "twice.csv"), 2, "id"),
-        (("upsert", "a.trips", "-"), 2, "from a file here, not from stdin"),
+        (("upsert", "a.trips", "-"), 4, "stdin: is empty"),
         (("upsert", "a.trips", "nope.csv"), 3, "nope.csv"),
         (("alter", "a.trips", "drop column nope", "--yes"), 2, "there is no column nope"),
         (("alter", "a.trips", "shrink it"), 2, "not SQL that is understood"),

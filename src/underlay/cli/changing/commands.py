@@ -33,7 +33,11 @@ KeepAsking = Annotated[
 ]
 DataFormat = Annotated[
     FileFormat | None,
-    typer.Option("--format", show_default=False, help="The format of the file. Default: by the ending of its name."),
+    typer.Option(
+        "--format",
+        show_default=False,
+        help="The format of the file. Default: by the ending of its name; of stdin, by its first bytes.",
+    ),
 ]
 
 
@@ -50,8 +54,9 @@ def upsert(
 ) -> None:
     """Replace rows by their key, and add those that are new.
 
-    FILE is a path, URL or pattern of Parquet, CSV, TSV, JSON lines or Arrow IPC. Columns that it lacks stay as they are
-    in rows that are replaced. A key that is null, or occurs twice in the file, is an error, and nothing is changed.
+    FILE is a path, URL or pattern of Parquet, CSV, TSV, JSON lines or Arrow IPC, or - for stdin. Columns that it lacks
+    stay as they are in rows that are replaced. A key that is null, or occurs twice in the file, is an error, and
+    nothing is changed.
 
     \b
     Examples:
@@ -71,7 +76,11 @@ def delete(
     param: Parameters = None,
     rows: Annotated[
         str | None,
-        typer.Option("--rows", metavar="FILE", help="Delete the rows that have a key of this file. Default: none."),
+        typer.Option(
+            "--rows",
+            metavar="FILE",
+            help="Delete the rows that have a key of this file, or of stdin (-). Default: none.",
+        ),
     ] = None,
     key: Key = None,
     format: DataFormat = None,

@@ -16,13 +16,13 @@ from underlay.cli.common.formats import RowsAs, choose_format
 from underlay.cli.common.output import need_yes, print_json, say, show_count
 from underlay.cli.common.table_choice import open_newest
 from underlay.cli.pm.choice import split_names
-from underlay.cli.rows.data_file import FileReading, find_data, infer_columns, read_data
+from underlay.cli.rows.data_file import FileReading, columns_of, find_repeatable, read_data
 from underlay.cli.rows.query import read_parameters
 from underlay.cli.rows.row_output import check_output, write_rows
 from underlay.errors import InvalidRequest
 from underlay.ingest.rows.reading import NewColumnsPolicy
 from underlay.ingest.source.file_format import FileFormat
-from underlay.ingest.source.find import STDIN, source_options
+from underlay.ingest.source.find import source_options
 from underlay.local.clauses.reader import place_of
 from underlay.local.show.change import show_change
 from underlay.local.text.time_travel import quoted
@@ -187,18 +187,16 @@ def _key_of(table: Table) -> list[str]:
 
 
 def _rows_of(table: Table, file: str, format: FileFormat | None, *, only: Collection[str] | None = None) -> pa.Table:
-    """The rows of the files that a name or pattern matches, with all of their columns, or `only` these."""
-    if file == STDIN:
-        raise InvalidRequest("the rows come from a file here, not from stdin", hint="Write them to a file first.")
+    """The rows of the files that a name or pattern matches, or of stdin, with all of their columns, or `only` these."""
     reading = FileReading(kind=format)
     options = source_options([file], {}, table.stores.lake.url, table.stores.options)
-    known = {name.lower() for name in infer_columns(file, reading, options).names}
-    schema = table.snapshot().schema
-    wanted = known if only is None else known.intersection(parse_path(name)[0].lower() for name in only)
-    read = replace(schema, fields=tuple(field for field in schema.fields if field.name.lower() in wanted))
-    others: NewColumnsPolicy = "error" if only is None else "ignore"
-    found = find_data([file], reading, options)
-    parts = [rows for data in found for rows, _ in read_data(data, read, new_columns=others)]
+    with find_repeatable(file, reading, options) as found:
+        known = {name.lower() for name in columns_of(found).names}
+        schema = table.snapshot().schema
+        wanted = known if only is None else known.intersection(parse_path(name)[0].lower() for name in only)
+        read = replace(schema, fields=tuple(field for field in schema.fields if field.name.lower() in wanted))
+        others: NewColumnsPolicy = "error" if only is None else "ignore"
+        parts = [rows for data in found for rows, _ in read_data(data, read, new_columns=others)]
     if not parts:
         return no_rows(table.schema).select(list(read.names))
     return pa.concat_tables(parts)

@@ -86,16 +86,37 @@ def find_data(names: Sequence[str], reading: FileReading, options: Mapping[str, 
     return found
 
 
+@contextmanager
+def find_repeatable(name: str, reading: FileReading, options: Mapping[str, Option]) -> Iterator[list[DataFile]]:
+    """The files that a name or pattern matches, to be read more than once: stdin is first copied to a file."""
+    if name != STDIN:
+        yield find_data([name], reading, options)
+        return
+    _refuse_terminal()
+    with tempfile.NamedTemporaryFile(prefix="underlay-stdin-") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.seek(0)
+        kind = reading.kind or _detect(file.read(_HEAD_BYTES))
+        (source,) = find_sources([file.name], {})
+        plain = replace(reading, hive=False)
+        yield [DataFile(name="stdin", source=source, kind=kind, options={}, reading=plain)]
+
+
 def infer_columns(name: str, reading: FileReading, options: Mapping[str, Option]) -> pa.Schema:
     """The columns of the files that a name or pattern matches, and of their paths; for CSV and JSON, inferred from the
     files' beginnings.
     """
+    return columns_of(find_data([name], reading, options))
+
+
+def columns_of(files: Sequence[DataFile]) -> pa.Schema:
+    """The same for files that were found."""
     seen = []
-    files = find_data([name], reading, options)
     for data in files:
         with _open(data) as (kind, file):
-            seen.append((data.name, kind, infer_one(data.name, kind, file, reading.dialect)))
-    return infer_path_columns((data.source.uri for data in files if data.source is not None), combine(seen))
+            seen.append((data.name, kind, infer_one(data.name, kind, file, data.reading.dialect)))
+    uris = (data.source.uri for data in files if data.source is not None and data.reading.hive)
+    return infer_path_columns(uris, combine(seen))
 
 
 def read_data(
@@ -136,8 +157,7 @@ def _open(data: DataFile) -> Iterator[tuple[FileFormat, io.BufferedIOBase]]:
         with open_pinned(data.source, data.options) as file:
             yield data.kind, file
         return
-    if sys.stdin.isatty():
-        raise InvalidRequest('"-" reads stdin, which is a terminal', hint='Pipe data in: "… | underlay append …".')
+    _refuse_terminal()
     piped = _Piped(sys.stdin.buffer)
     kind = data.kind or _detect(piped.head)
     if kind is FileFormat.PARQUET or piped.head.startswith(FILE_MAGIC):
@@ -147,6 +167,11 @@ def _open(data: DataFile) -> Iterator[tuple[FileFormat, io.BufferedIOBase]]:
             yield kind, file
         return
     yield kind, piped
+
+
+def _refuse_terminal() -> None:
+    if sys.stdin.isatty():
+        raise InvalidRequest('"-" reads stdin, which is a terminal', hint='Pipe data in: "… | underlay append …".')
 
 
 def _detect(head: bytes) -> FileFormat:
