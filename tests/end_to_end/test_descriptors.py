@@ -13,7 +13,6 @@ import underlay
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
 from tests.gate import sized
 from underlay.cache.settings import memory_cache
-from underlay.runtime import maps
 
 CONNECTS = sized(80, 5_000)
 APPENDS = 50_000
@@ -94,9 +93,9 @@ def test_appends_of_one_lake_leave_no_descriptor(tmp_path: Path):
         for number in range(1, APPENDS):
             table.append(rows([number]))
             held.after(number)
-        held.check(descriptors=maps.MOST_MAPS // 4, threads=4, megabytes=SLACK_MEGABYTES)
+        held.check(descriptors=SPARE, threads=4, megabytes=SLACK_MEGABYTES)
         assert table.count("id >= 0") == APPENDS
-        assert descriptors() <= before + maps.MOST_MAPS // 4
+        assert descriptors() <= before + SPARE
 
 
 def test_nothing_stays_in_memory_of_a_lake_that_is_closed_or_forgotten(root: Path):
@@ -116,17 +115,3 @@ def test_nothing_stays_in_memory_of_a_lake_that_is_closed_or_forgotten(root: Pat
     cache.drop_forgotten()
     assert cache.stats().entry_count == closed.entry_count
     assert cache.stats().size_bytes <= closed.size_bytes
-
-
-def test_large_segments_are_mapped_by_few_and_read_by_the_others(root: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(maps, "MAP_FROM", 1)
-    monkeypatch.setattr(maps, "MOST_MAPS", len(maps._living) + 3)
-    before = len(maps._living)  # not all descriptors: idle registries of other tests close theirs meanwhile
-    lakes = [underlay.connect(root, registry="none") for _ in range(10)]
-    found = [lake.table(NAME).scan(where="id >= 250 and id < 260") for lake in lakes]
-    assert [ids_of(one) for one in found] == [list(range(250, 260))] * 10
-    assert before < len(maps._living) <= before + 3
-
-
-def ids_of(scan: underlay.Scan) -> list[int]:
-    return sorted(scan.to_arrow()["id"].to_pylist())

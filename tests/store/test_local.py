@@ -60,14 +60,6 @@ class Trace:
         return str(path.relative_to(self.root.parent)) if path.is_absolute() else str(path)
 
 
-def test_a_mapped_view_outlives_its_object(tmp_path: Path):
-    store = LocalStore(tmp_path)
-    store.put("a", b"hello")
-    (view,) = store.map_ranges("a", [ByteRange(1, 4)])
-    store.delete(["a"])
-    assert bytes(view) == b"ell"
-
-
 def test_a_create_syncs_the_file_then_links_then_syncs_the_folder(
     store: LocalStore, root: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -29,7 +29,6 @@ from deflate import crc32
 
 from underlay.errors import ChecksumMismatch
 from underlay.runtime.fork import start_afresh_after_fork
-from underlay.runtime.maps import map_file
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
@@ -91,13 +90,6 @@ def decode_entry(data: memoryview, key: bytes) -> memoryview | None:
     if data[_HEAD.size : key_end] != key or crc != crc32(data[_COVERED_FROM:]):
         return None
     return data[begin:]
-
-
-def read_file(path: str | os.PathLike[str]) -> memoryview:
-    """The bytes of a file, mapped when they are many. Raises OSError."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        return map_file(file.fileno(), size, size) or memoryview(file.read())
 
 
 Fetch = Callable[[Sequence[ByteRange]], Sequence[memoryview]]
@@ -177,7 +169,7 @@ class DiskCache:
         path = self._path(encoded)
         content = None
         with suppress(OSError):
-            content = decode_entry(read_file(path), encoded)
+            content = decode_entry(memoryview(path.read_bytes()), encoded)
             if content is None or len(content) != key.end - key.begin:
                 content = None
                 path.unlink()

@@ -28,7 +28,7 @@ from underlay.pm.format.sidecar import decode as decode_sidecar
 from underlay.store.store import Store
 from underlay.values.ranges import ByteRange
 
-# The best way to fetch bytes of an object: mapped from a local disk, through the disk cache from a remote store.
+# The best way to fetch bytes of an object: read from a local disk, through the disk cache from a remote store.
 
 
 class SharedPieces(Protocol):
@@ -58,8 +58,6 @@ def piece_fetcher(
     Callers check bytes that come straight from the store.
     """
     if not store.is_remote:  # reading it directly is cheaper than from the disk cache
-        if if_match is None:
-            return lambda ranges: store.map_ranges(key, ranges)
         return lambda ranges: store.get_ranges(key, ranges, if_match=if_match)
 
     def fetch(ranges: Sequence[ByteRange]) -> Sequence[memoryview]:

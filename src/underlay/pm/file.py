@@ -8,7 +8,6 @@ in one aligned 8-byte write and syncs again: a crash before that write leaves by
 from __future__ import annotations
 
 import errno
-import mmap
 import os
 import struct
 from collections.abc import Sequence
@@ -21,13 +20,11 @@ from underlay.parquet.footer.tail import MAGIC as PARQUET_MAGIC
 from underlay.pm.format.encode import append
 from underlay.pm.format.layout import HEADER
 from underlay.pm.format.sidecar import Sidecar, decode
-from underlay.pm.format.values import Buffer, SidecarBlock, VersionFields
+from underlay.pm.format.values import SidecarBlock, VersionFields
 from underlay.runtime.posix import need_posix, open_flags
 
 _U64 = struct.Struct("<Q")
 _OPEN = open_flags("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK")  # a pipe in place of a file is an error, not an endless wait
-_MAP_FROM_BYTES = 256 << 10
-"""From this size on a sidecar is mapped; below it, reading is cheaper than setting up a mapping."""
 
 
 def read_sidecar(
@@ -45,8 +42,9 @@ def read_sidecar(
         raise e.at(os.fspath(path)) from None
 
 
-def read_committed(path: str | os.PathLike[str]) -> Buffer:
-    """The bytes of all published versions, unchecked: read, or mapped when they are many."""
+def read_committed(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of all published versions, unchecked. They are read, since a map of a file that somebody cuts short
+    kills its reader."""
     need_posix("sidecars on a local disk")
     try:
         descriptor = os.open(path, _OPEN)
@@ -62,20 +60,17 @@ def read_committed(path: str | os.PathLike[str]) -> Buffer:
         os.close(descriptor)
 
 
-def _committed_bytes(descriptor: int) -> Buffer:
+def _committed_bytes(descriptor: int) -> bytes:
     head = os.pread(descriptor, HEADER.size_bytes, 0)
     if len(head) < HEADER.size_bytes:
         raise Truncated(
             "too short for a header", place="header at byte 0", expected=f"{HEADER.size_bytes} bytes", found=len(head)
         )
     (size,) = _U64.unpack_from(head)
-    data: Buffer = b""
-    if size < _MAP_FROM_BYTES:
+    if size <= os.fstat(descriptor).st_size:  # before allocating memory for it
         data = os.pread(descriptor, size, 0)
-    elif size <= os.fstat(descriptor).st_size:
-        data = mmap.mmap(descriptor, size, mmap.MAP_SHARED, mmap.PROT_READ)
-    if len(data) == size:
-        return data
+        if len(data) == size:
+            return data
     if head.startswith(PARQUET_MAGIC):
         raise InvalidRequest("this is a Parquet file, not a sidecar", hint='"underlay pm build" makes its sidecar.')
     raise Truncated(

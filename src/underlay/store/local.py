@@ -25,7 +25,6 @@ from pathlib import Path
 
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError, os_hint
 from underlay.runtime.locks import cached_property
-from underlay.runtime.maps import map_file
 from underlay.store.coalesce import check_size, cut, join, past_the_end
 from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, is_taken, read, temporary_file
 from underlay.store.key import check_folder, check_key, is_key
@@ -107,18 +106,6 @@ class LocalStore(Store):
             return cut(fetched, joined, ranges)
         except UnderlayError as e:
             raise e.at(self._place(key)) from None
-
-    def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
-        """See Store. One map of the whole file, which lives as long as a view of it does; a few bytes are read."""
-        joined = join(ranges, 0)
-        with self._opened(key, None) as (descriptor, found):
-            if joined and joined[-1].end > found.size_bytes:
-                raise past_the_end(joined[-1], found.size_bytes).at(self._place(key))
-            if not joined:
-                return [memoryview(b"")] * len(ranges)
-            whole = map_file(descriptor, found.size_bytes, sum(wanted.size_bytes for wanted in joined))
-            fetched = [memoryview(read(descriptor, wanted)) for wanted in joined] if whole is None else []
-        return cut(fetched, joined, ranges) if whole is None else [whole[begin:end] for begin, end in ranges]
 
     def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
         """See Store."""

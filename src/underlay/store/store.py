@@ -112,11 +112,6 @@ class Store(ABC):
         size of the object.
         """
 
-    def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
-        """As `get_ranges`, for objects that are never replaced. A local store maps the file when much is
-        wanted: no byte is copied, and the views stay good after the object is deleted."""
-        return self.get_ranges(key, ranges)
-
     @abstractmethod
     def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
         """The last `size_bytes` bytes, or all when there are fewer, and the description. One request; two more for an

@@ -50,13 +50,6 @@ def test_requests_and_bytes_are_counted_by_kind_in_order(inner: Store):
     assert store.log[-1].request.keys == ("a", "b")
 
 
-def test_mapped_ranges_count_as_fetched_ones(inner: Store):
-    store = CountingStore(inner)
-    store.put("a", bytes(100))
-    store.map_ranges("a", [ByteRange(0, 10), ByteRange(10, 20)])
-    assert (store.request_count(StoreMethod.GET_RANGES), store.received_bytes(StoreMethod.GET_RANGES)) == (1, 20)
-
-
 def test_a_reset_forgets(inner: Store):
     store = CountingStore(inner)
     store.put("a", b"x")

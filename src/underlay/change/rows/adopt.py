@@ -7,7 +7,6 @@ distinguishes them from files that Underlay wrote.
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +27,8 @@ from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.tail import load_footer
 from underlay.parquet.write.add_blooms import add_blooms
 from underlay.parquet.write.check_text import check_text
-from underlay.pm.convert.build import sidecar_of
+from underlay.pm.convert.build import read_blooms
+from underlay.pm.convert.footer import convert
 from underlay.pm.format.checksum import identity
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.record import from_record
@@ -73,7 +73,8 @@ def prepare(staging: Staging, store: Store, path: Path, *, is_finished: bool = F
             footer = loaded.footer
         place = FilePlace(location=name, size_bytes=loaded.file_size)
         entry = file_entry(footer, layout, schema, place, nan_free=nan_free_chunks(footer))
-        sidecar = _sidecar(path, footer)
+        with path.open("rb") as file:
+            sidecar = convert(footer, loaded.tail.footer_offset, blooms=read_blooms(file, loaded))
     except Damaged as error:
         raise error.at(str(path)) from None
     sync_file(path)
@@ -117,12 +118,3 @@ def _text_columns(footer: Footer, layout: FileLayout, schema: TableSchema) -> di
     texts = {leaf.id: format_column(leaf.path) for leaf in schema.leaves if leaf.type.kind is TypeKind.STRING}
     fields = zip(footer.schema.leaves, layout.fields, strict=True)
     return {".".join(leaf.path): texts[field] for leaf, field in fields if field in texts}
-
-
-def _sidecar(path: Path, footer: Footer) -> bytes:
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
-        view = memoryview(data)
-        try:
-            return sidecar_of(view, footer)
-        finally:
-            view.release()

@@ -64,7 +64,7 @@ class StoredFile(NamedTuple):
         """These bytes. Raises NotFound, Replaced, Damaged."""
         place, entry = self.place, self.entry
         if is_own(entry.location):
-            return place.store.map_ranges(place.key, ranges)
+            return place.store.get_ranges(place.key, ranges)
         known = KnownFile(entry.size_bytes, entry.etag, entry.footer_bytes, entry.footer_crc)
         return get_same_ranges(place.store, place.key, ranges, known)
 

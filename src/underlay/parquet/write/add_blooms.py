@@ -48,7 +48,7 @@ def _make_filters(
 ) -> Iterator[tuple[tuple[int, int], bytes]]:
     """The filters by row group and column, each with its header."""
     has_filter = footer.chunks.has_bloom_filter_offset
-    with pq.ParquetFile(path, memory_map=True) as file:
+    with pq.ParquetFile(path) as file:
         for leaf in footer.schema.leaves:
             name = ".".join(leaf.path)
             for block in range(footer.row_group_count) if name in probabilities else ():

@@ -23,9 +23,9 @@ def check_text(path: Path, columns: Mapping[str, str]) -> None:
     if not columns:
         return
     with reading(path):
-        with pq.ParquetFile(path, memory_map=True) as file:
+        with pq.ParquetFile(path) as file:
             by_dictionary = _all_in_dictionaries(file.metadata) & set(columns)
-        with pq.ParquetFile(path, memory_map=True, read_dictionary=sorted(by_dictionary)) as file:
+        with pq.ParquetFile(path, read_dictionary=sorted(by_dictionary)) as file:
             for block in range(file.num_row_groups):
                 for column, called in columns.items():
                     _check(file.read_row_group(block, columns=[column], use_threads=False), called)

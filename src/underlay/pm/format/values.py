@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 from underlay.pm.format.layout import REPETITION_MASK, REPETITION_SHIFT, ColumnFlag
 from underlay.values.physical import Repetition
 
-Buffer = bytes | bytearray | memoryview | mmap.mmap
+Buffer = bytes | bytearray | memoryview
 Generation = Literal["9.4", "10"]
 """Which QuestDB a sidecar is written as: 9.4.x, or 10.0.0 and later."""
 ChunkArray = npt.NDArray[np.void]

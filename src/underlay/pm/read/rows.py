@@ -126,7 +126,7 @@ def open_through_sidecar(
     """The Parquet file, with a footer made from the sidecar in place of its own."""
     path = os.fspath(parquet)
     try:
-        source = pa.memory_map(path)
+        source = pa.OSFile(path, "rb")
     except OSError as error:
         raise from_os_error(error, path) from error
     available = source.size()

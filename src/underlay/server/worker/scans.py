@@ -97,7 +97,7 @@ def load_scan(path: str, number: int) -> tuple[str, int, ScanVerdicts]:
     """The table, the version, and the verdicts on its blocks. Raises Problem."""
     if not Path(path).exists():
         raise Problem(status=404, code="not_found", detail="the statement has no scans")
-    with pa.memory_map(path) as file:
+    with pa.OSFile(path, "rb") as file:
         kept = pa.ipc.open_file(file).read_all()
         if number >= kept.num_rows:
             raise Problem(

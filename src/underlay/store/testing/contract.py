@@ -126,16 +126,6 @@ class StoreContract:
                 pieces = store.get_ranges("a", RANGES, if_match=if_match, gap_bytes=gap_bytes)
                 assert [bytes(piece) for piece in pieces] == [BYTES[begin:end] for begin, end in RANGES]
 
-    def test_mapped_ranges_are_those_of_the_bytes(self, store: Store) -> None:
-        store.put("a", BYTES)
-        assert [bytes(piece) for piece in store.map_ranges("a", RANGES)] == [BYTES[begin:end] for begin, end in RANGES]
-        assert [bytes(piece) for piece in store.map_ranges("a", [ByteRange(3, 3)])] == [b""]
-
-    def test_a_mapped_range_past_the_end_is_truncated(self, store: Store) -> None:
-        store.put("a", b"hello")
-        with pytest.raises(Truncated, match="a"):
-            store.map_ranges("a", [ByteRange(0, 2), ByteRange(4, 6)])
-
     def test_no_ranges_are_no_bytes(self, store: Store) -> None:
         store.put("a", b"hello")
         assert list(store.get_ranges("a", [])) == []

@@ -104,16 +104,6 @@ class StoreWrapper(Store):
             lambda _: received,
         )
 
-    def map_ranges(self, key: str, ranges: Sequence[ByteRange]) -> Sequence[memoryview]:
-        """See Store. Counts as `get_ranges` does."""
-        joined = join(ranges, self.gap_bytes)
-        received = sum(wanted.size_bytes for wanted in joined)
-        return self.around(
-            Request(op=StoreMethod.GET_RANGES, keys=(key,), request_count=len(joined)),
-            lambda: self.inner.map_ranges(key, ranges),
-            lambda _: received,
-        )
-
     def get_tail(self, key: str, size_bytes: int) -> tuple[memoryview, StoredObject]:
         """See Store."""
         request = Request(op=StoreMethod.GET_TAIL, keys=(key,))
