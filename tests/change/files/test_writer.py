@@ -12,6 +12,7 @@ from underlay.change.define.define import define
 from underlay.change.files.writer import FileWriter, NewFile
 from underlay.errors import InvalidRequest, SchemaMismatch
 from underlay.index.keys import is_own
+from underlay.parquet.write.writer import SMALL_BLOCK_BYTES
 from underlay.pm.format.sidecar import decode
 
 SCHEMA = "id bigint not null, name string, value double"
@@ -33,6 +34,10 @@ def written(rows: pa.Table, **options: object) -> list[NewFile]:
 
 def opened(file: NewFile) -> pq.ParquetFile:
     return pq.ParquetFile(io.BytesIO(file.data))
+
+
+def codec_of(file: NewFile) -> str:
+    return opened(file).metadata.row_group(0).column(0).compression
 
 
 def test_rows_are_sorted():
@@ -105,8 +110,15 @@ def test_bytes_get_a_filter_only_where_a_property_asks_for_it(type_name: str, tm
 @pytest.mark.parametrize("codec", ["zstd", "snappy", "gzip", "lz4", "brotli", "none"])
 def test_the_codec_is_the_tables(codec: str):
     (file,) = written(data(1, 2), properties={"codec": codec})
-    found = opened(file).metadata.row_group(0).column(0).compression.lower()
-    assert found == {"none": "uncompressed"}.get(codec, codec)
+    assert codec_of(file).lower() == {"none": "uncompressed"}.get(codec, codec)
+
+
+def test_a_file_of_few_rows_has_a_codec_that_starts_quickly_unless_the_table_names_one():
+    few, many = data(*range(1000)), data(*range(3000))
+    assert few.nbytes <= SMALL_BLOCK_BYTES < many.nbytes
+    assert [codec_of(file) for file in written(few)] == ["SNAPPY"]
+    assert [codec_of(file) for file in written(many)] == ["ZSTD"]
+    assert [codec_of(file) for file in written(few, properties={"codec": "zstd"})] == ["ZSTD"]
 
 
 def test_every_partition_has_its_files_and_values():

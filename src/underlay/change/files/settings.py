@@ -5,7 +5,7 @@
 | `block_rows` | maximum rows of a block | 1048576 |
 | `block_bytes` | maximum bytes of a block in memory | 134217728 |
 | `file_bytes` | bytes after which a file is finished | 536870912 |
-| `codec` | zstd, snappy, lz4, gzip, brotli or none | zstd |
+| `codec` | zstd, snappy, lz4, gzip, brotli or none | zstd; snappy for a file of few rows |
 | `bloom` | columns with bloom filters, separated by commas; empty for none | the key, except bytes |
 | `care.keep_for` | age at which a version may expire | 7d |
 | `care.keep_versions` | newest versions to keep, whatever their age | 10 |
@@ -76,6 +76,7 @@ def write_options(definition: Definition) -> WriteOptions:
         **numbers,
         codec=codec,
         level=1 if codec == "zstd" else None,
+        small_codec=None if CODEC in properties else "snappy",
         bloom={
             ".".join(leaf.path): FALSE_POSITIVES
             for leaf in hashed
