@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from underlay.errors import InvalidRequest, Replaced, Truncated
 from underlay.values.ranges import ByteRange, coalesce
@@ -42,12 +42,12 @@ def past_the_end(wanted: ByteRange, size_bytes: int | None = None) -> Truncated:
     )
 
 
-def check_size(found: int, expected: int | None, place: str) -> None:
+def check_size(found: int, expected: int | None, place: Callable[[], str]) -> None:
     """Refuse an object of another size than the caller knows it to have."""
     if expected is not None and found != expected:
         raise Replaced(
             "the object has changed size since it was described",
-            place=place,
+            place=place(),
             expected=f"{expected} bytes",
             found=f"{found} bytes",
         )

@@ -16,22 +16,39 @@ from underlay.store.store import Data
 from underlay.values.ranges import ByteRange
 
 _FOLDER = open_flags("O_RDONLY", "O_DIRECTORY", "O_CLOEXEC")
+_INNER = _FOLDER | open_flags("O_NOFOLLOW")
 _WRITE_NEW = open_flags("O_WRONLY", "O_CREAT", "O_EXCL", "O_NOFOLLOW", "O_CLOEXEC")
 
 
 @contextmanager
 def existing_folder(root: Path, segments: Sequence[str]) -> Iterator[int]:
     """A descriptor of the folder `segments` below `root`. The root may be a symbolic link, the segments may not."""
-    # O_NOFOLLOW applies only to the last part of a path, so the root needs no descriptor of its own
-    descriptor = os.open(f"{root}/{segments[0]}", _FOLDER | os.O_NOFOLLOW) if segments else os.open(root, _FOLDER)
+    descriptor = _open_folder(root, segments)
     try:
-        for segment in segments[1:]:
-            inner = os.open(segment, _FOLDER | os.O_NOFOLLOW, dir_fd=descriptor)
-            os.close(descriptor)
-            descriptor = inner
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def open_below(root: Path, segments: Sequence[str], flags: int) -> int:
+    """A descriptor of what the last of `segments` names, in the folder that the others lead to, without links."""
+    folder = _open_folder(root, segments[:-1])
+    try:
+        return os.open(segments[-1], flags, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def _open_folder(root: Path, segments: Sequence[str]) -> int:
+    # O_NOFOLLOW applies only to the last part of a path, so the root needs no descriptor of its own
+    descriptor = os.open(f"{root}/{segments[0]}", _INNER) if segments else os.open(root, _FOLDER)
+    for segment in segments[1:]:
+        try:
+            inner = os.open(segment, _INNER, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+        descriptor = inner
+    return descriptor
 
 
 class FolderMaker:

@@ -26,7 +26,16 @@ from pathlib import Path
 from underlay.errors import InvalidRequest, NotFound, Replaced, Unavailable, UnderlayError, os_hint
 from underlay.runtime.locks import cached_property
 from underlay.store.coalesce import check_size, cut, join, past_the_end
-from underlay.store.directory import FolderMaker, entries, existing_folder, is_folder, is_taken, read, temporary_file
+from underlay.store.directory import (
+    FolderMaker,
+    entries,
+    existing_folder,
+    is_folder,
+    is_taken,
+    open_below,
+    read,
+    temporary_file,
+)
 from underlay.store.key import check_folder, check_key, is_key
 from underlay.store.publish import UnclearFailure, link_new
 from underlay.store.store import Data, Outcome, Store, StoredObject
@@ -97,7 +106,7 @@ class LocalStore(Store):
         """See Store. All ranges are read through one descriptor, and are of one state of the file or Replaced."""
         joined = join(ranges, self.gap_bytes if gap_bytes is None else gap_bytes)
         with self._opened(key, if_match) as (descriptor, found):
-            check_size(found.size_bytes, size_bytes, self._place(key))
+            check_size(found.size_bytes, size_bytes, lambda: self._place(key))
             beyond = next((wanted for wanted in joined if wanted.end > found.size_bytes), None)
             if beyond is not None:  # before allocating memory for it
                 raise past_the_end(beyond, found.size_bytes).at(self._place(key))
@@ -165,10 +174,9 @@ class LocalStore(Store):
     @contextmanager
     def _opened(self, key: str, if_match: str | None) -> Iterator[tuple[int, StoredObject]]:
         """A descriptor of an object; Replaced when it is not `if_match`, or not the same at the end as at the start."""
-        *folders, name = check_key(key).split("/")
-        with self._errors_of(key):
-            with existing_folder(self.root, folders) as folder:
-                descriptor = os.open(name, _READ, dir_fd=folder)
+        segments = check_key(key).split("/")
+        try:
+            descriptor = open_below(self.root, segments, _READ)
             try:
                 status = os.fstat(descriptor)
                 found = _described(key, status)
@@ -183,6 +191,8 @@ class LocalStore(Store):
                     raise self._replaced(key, found.etag, after.etag if after else None)
             finally:
                 os.close(descriptor)
+        except OSError as error:
+            raise self._explained(error, key) from error
 
     def _walk(self, segments: list[str], after: str) -> Iterator[StoredObject]:
         with self._errors_of("/".join(segments)), suppress(*_ABSENT), existing_folder(self.root, segments) as folder:
@@ -212,14 +222,17 @@ class LocalStore(Store):
         """Errors of the operating system as ours."""
         try:
             yield
-        except OSError as e:
-            place = self._place(key)
-            is_absent = isinstance(e, (*_ABSENT, IsADirectoryError)) or e.errno == errno.ELOOP
-            if is_absent and not is_write:
-                raise NotFound("no such object", place=place) from None
-            if is_absent and not isinstance(e, FileNotFoundError):
-                raise InvalidRequest("the key leads through a file, or names a folder", place=place) from None
-            raise Unavailable(e.strerror or str(e), place=place, hint=os_hint(e)) from e
+        except OSError as error:
+            raise self._explained(error, key, is_write=is_write) from error
+
+    def _explained(self, error: OSError, key: str, *, is_write: bool = False) -> UnderlayError:
+        place = self._place(key)
+        is_absent = isinstance(error, (*_ABSENT, IsADirectoryError)) or error.errno == errno.ELOOP
+        if is_absent and not is_write:
+            return NotFound("no such object", place=place)
+        if is_absent and not isinstance(error, FileNotFoundError):
+            return InvalidRequest("the key leads through a file, or names a folder", place=place)
+        return Unavailable(error.strerror or str(error), place=place, hint=os_hint(error))
 
 
 def _described(key: str, status: os.stat_result) -> StoredObject | None:

@@ -202,7 +202,7 @@ class RemoteStore(Store):
 
         def fetch(wanted: ByteRange) -> memoryview:
             result = obstore.get(self._client(), key, options={"range": wanted, **condition})
-            check_size(result.meta["size"], size_bytes, self._place(key))
+            check_size(result.meta["size"], size_bytes, lambda: self._place(key))
             return memoryview(result.bytes())
 
         return side_by_side(fetch, joined, self.parallel_requests)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import chain
 from math import inf
 
 from underlay.errors import (
@@ -146,9 +148,10 @@ def history(revision: Revision, limit: int | None = None, newest: int | None = N
     begin, count = 0, _FIRST_BATCH
     while begin < len(versions):
         batch = versions[begin : begin + count]
-        for found in side_by_side(partial(_summary, revision), batch, revision.store.parallel_requests):
-            if found is None:
-                continue
+        at_once = revision.store.parallel_requests
+        size = -(-len(batch) // at_once)  # handing each version to a thread would take as long as reading it
+        runs = [batch[at : at + size] for at in range(0, len(batch), size)]
+        for found in chain.from_iterable(side_by_side(partial(_summaries, revision), runs, at_once)):
             if newer is not None and newer.version == found.version + 1:
                 revision.check_parent(newer, found)
             newer = found
@@ -157,12 +160,13 @@ def history(revision: Revision, limit: int | None = None, newest: int | None = N
         begin, count = begin + count, min(2 * count, _MOST_BATCH)
 
 
-def _summary(revision: Revision, version: int) -> VersionSummary | None:
-    """The summary; None for a version that expired since the head was read."""
-    try:
-        return revision.summary(version)
-    except SnapshotExpired:
-        return None
+def _summaries(revision: Revision, versions: Sequence[int]) -> list[VersionSummary]:
+    """The summaries, without versions that expired since the head was read."""
+    found = []
+    for version in versions:
+        with suppress(SnapshotExpired):
+            found.append(revision.summary(version))
+    return found
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:
