@@ -30,6 +30,17 @@ class Threads:
         """Have a thread do it."""
         return self._pool.submit(work, *args, **kwargs)
 
+    def each(self, work: Callable[[A], T], items: Sequence[A]) -> list[T]:
+        """The results of `work` for all items, in their order. `work` must not wait for these threads.
+
+        Runs in this thread at interpreter shutdown, when no thread can be started.
+        """
+        try:
+            begun = [self._pool.submit(work, item) for item in items]
+        except RuntimeError:
+            return [work(item) for item in items]
+        return [one.result() for one in begun]
+
 
 def side_by_side(work: Callable[[A], T], items: Sequence[A], count: int) -> list[T]:
     """The results of `work` for all items, in their order, by at most `count` threads.
@@ -48,3 +59,5 @@ def side_by_side(work: Callable[[A], T], items: Sequence[A], count: int) -> list
 
 
 REQUESTS = Threads(32, "underlay-request")
+READS = Threads(32, "underlay-read")
+"""For requests of scans, of which there may be hundreds: a commit does not wait behind them."""

@@ -18,11 +18,11 @@ from underlay.index.entry import FileLayout
 from underlay.index.keys import RevisionKeys
 from underlay.prune import Predicate
 from underlay.scan.positions import Positions, live_positions
-from underlay.scan.query import SPREAD, Query, RestFilter, answer, answer_schema, row_filter_of
+from underlay.scan.query import Query, RestFilter, answer, answer_schema, row_filter_of
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import FileStores
-from underlay.scan.read.pipeline import Task, run_in_order
-from underlay.scan.slabs import Slab, SlabFiles
+from underlay.scan.read.pipeline import run_in_order
+from underlay.scan.slabs import Slab, SlabFiles, reading_tasks, rows_together
 from underlay.schema.record import SchemaRecord, from_record
 
 WORKERS = 4
@@ -79,7 +79,8 @@ def read_portion(
     shapes = {layout.id: FileShape.of(layout, schema, wanted) for layout in portion.layouts}
     row_filter = row_filter_of(predicate)
     files = SlabFiles(shapes.__getitem__, partial(stores.locate, keys))
-    tasks = (Task(slab.fetch_bytes * SPREAD, partial(slab.rows, files, row_filter)) for slab in portion.slabs)
+    read = partial(rows_together, files=files, matches=row_filter)
+    tasks = reading_tasks(portion.slabs, read, is_remote=stores.lake.is_remote)
     found = answer_schema(schema, portion.columns)
     for table in run_in_order(tasks, workers=WORKERS, budget_bytes=_BUDGET_BYTES):
         yield from answer(table if rest is None else rest(table), found).to_batches()

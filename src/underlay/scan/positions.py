@@ -16,9 +16,9 @@ from underlay.index.segment.segment import Segment
 from underlay.plan.part import Part
 from underlay.plan.plan import make_plan
 from underlay.prune import Predicate
-from underlay.scan.query import SPREAD, Query, row_filter_of
+from underlay.scan.query import Query, row_filter_of
 from underlay.scan.read.pipeline import Task, default_workers, run_in_order
-from underlay.scan.slabs import RowFilter, Slab, keep_rows
+from underlay.scan.slabs import SPREAD, RowFilter, Slab, keep_rows
 from underlay.schema.table_schema import TableSchema
 
 Positions = NDArray[np.int64]

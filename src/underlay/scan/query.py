@@ -22,7 +22,7 @@ from underlay.scan.plan_snapshot import plan_snapshot
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import FileStores, ObjectPlace
 from underlay.scan.read.pipeline import DEFAULT_BUDGET_BYTES, Task, default_workers, run_in_order
-from underlay.scan.slabs import RowFilter, Slab, SlabFiles, rows_together, slabs_of, small_together
+from underlay.scan.slabs import RowFilter, Slab, SlabFiles, reading_tasks, rows_together, slabs_of
 from underlay.schema.convert.arrow import to_arrow_field
 from underlay.schema.table_schema import TableSchema, leaves_in
 from underlay.schema.types import Field
@@ -39,10 +39,6 @@ class ExplainedFilter(Protocol):
     def explain(self) -> Iterator[tuple[str, Predicate]]:
         """Each part of the condition, with a predicate that holds wherever it is true: TRUE for one that only
         filters."""
-
-
-SPREAD = 6
-"""How much more memory decoded rows take than their chunks, about."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,11 +123,10 @@ class Query:
 
     def _tasks(self, slabs: Iterable[Slab]) -> Iterator[Task[pa.Table]]:
         row_filter = row_filter_of(self.predicate)
-        for together in small_together(slabs, self.files):
-            weight = sum(slab.fetch_bytes for slab in together) * SPREAD
-            yield Task(weight, partial(self._rows, together, row_filter))
+        read = partial(self._rows, row_filter)
+        return reading_tasks(slabs, read, is_remote=self.snapshot.store.is_remote)
 
-    def _rows(self, slabs: tuple[Slab, ...], row_filter: RowFilter | None) -> pa.Table:
+    def _rows(self, row_filter: RowFilter | None, slabs: tuple[Slab, ...]) -> pa.Table:
         try:
             found = self.apply_rest(rows_together(slabs, self.files, row_filter))
         except NotFound:

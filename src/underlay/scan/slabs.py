@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby, islice
 from typing import NamedTuple, cast
 
@@ -21,6 +22,7 @@ from underlay.scan.read.file_read import BlockChunks, FileRead, read_together
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.scan.read.footer_places import FooterPlaces, is_cheaper_by_footers
+from underlay.scan.read.pipeline import Task
 from underlay.values.no_rows import no_rows
 
 SLAB_BYTES = 32 << 20
@@ -35,6 +37,11 @@ MOST_TOGETHER = 64
 
 MOST_CUT = 256
 """The chunks of so many blocks are cut from a segment's arrays at once."""
+SPREAD = 6
+"""How much more memory decoded rows take than their chunks, about."""
+REQUEST_WEIGHT = 1 << 20
+"""A request to a remote store weighs at least as much as this many bytes: a scan whose caller stops early has not asked
+for thousands of small files."""
 
 UNCOPIED_ROWS = 1024
 """With this many rows on average between two deleted ones, rows are not copied."""
@@ -99,15 +106,13 @@ class Slab(msgspec.Struct, frozen=True, array_like=True):
         """The undeleted rows that match. Blocks that must match are not filtered."""
         return rows_together((self,), files, matches)
 
-    def small_kind(self, files: SlabFiles) -> tuple[str, frozenset[int]] | None:
-        """What slabs must have in common to be read together. None for a slab to be read alone: it is large, or its
-        store is remote, where parallel requests matter more."""
+    def small_kind(self, size_bytes: int) -> tuple[str, frozenset[int]] | None:
+        """What slabs must have in common to be read together. None for a large slab, which is read alone."""
         null_leaves = self.blocks[0].null_leaves
         if (
-            self.fetch_bytes > SMALL_BYTES
+            size_bytes > SMALL_BYTES
             or self.constants is not None
             or any(block.null_leaves != null_leaves for block in self.blocks)
-            or files.locate(self.location).store.is_remote
         ):
             return None
         return self.layout, null_leaves
@@ -166,21 +171,31 @@ def _deleted_in(slabs: Sequence[Slab]) -> NDArray[np.int64]:
     return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
 
 
-def small_together(slabs: Iterable[Slab], files: SlabFiles) -> Iterator[tuple[Slab, ...]]:
+def small_together(slabs: Iterable[Slab]) -> Iterator[tuple[Slab, ...]]:
     """The slabs in order, with neighbouring small ones of one kind grouped."""
     held: list[Slab] = []
     held_kind: tuple[str, frozenset[int]] | None = None
     held_bytes = 0
     for slab in slabs:
-        kind = slab.small_kind(files)
-        is_full = len(held) >= MOST_TOGETHER or held_bytes + slab.fetch_bytes > TOGETHER_BYTES
+        size_bytes = slab.fetch_bytes
+        kind = slab.small_kind(size_bytes)
+        is_full = len(held) >= MOST_TOGETHER or held_bytes + size_bytes > TOGETHER_BYTES
         if held and (kind is None or kind != held_kind or is_full):
             yield tuple(held)
             held, held_bytes = [], 0
         held.append(slab)
-        held_kind, held_bytes = kind, held_bytes + slab.fetch_bytes
+        held_kind, held_bytes = kind, held_bytes + size_bytes
     if held:
         yield tuple(held)
+
+
+def reading_tasks(
+    slabs: Iterable[Slab], read: Callable[[tuple[Slab, ...]], pa.Table], *, is_remote: bool
+) -> Iterator[Task[pa.Table]]:
+    """Tasks that read the slabs in order, small ones together."""
+    least = REQUEST_WEIGHT if is_remote else 0
+    for together in small_together(slabs):
+        yield Task(sum(max(slab.fetch_bytes * SPREAD, least) for slab in together), partial(read, together))
 
 
 def keep_rows(table: pa.Table, keep: NDArray[np.bool_]) -> pa.Table:

@@ -75,6 +75,9 @@ def _spans(slab: Slab, asked: Positions) -> list[tuple[int, int]]:
 
 def _between(slab: Slab, spans: Sequence[tuple[int, int]]) -> Slab:
     """The slab with only these rows of its blocks."""
-    blocks = [replace(block, row_count=end - begin) for block, (begin, end) in zip(slab.blocks, spans, strict=True)]
+    blocks = [
+        msgspec.structs.replace(block, row_count=end - begin)
+        for block, (begin, end) in zip(slab.blocks, spans, strict=True)
+    ]
     firsts = [first + begin for first, (begin, _) in zip(slab.first_rows, spans, strict=True)]
     return msgspec.structs.replace(slab, blocks=tuple(blocks), first_rows=tuple(firsts))

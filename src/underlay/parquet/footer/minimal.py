@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from underlay.errors import Malformed
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.schema import Leaf, Schema, SchemaNode
@@ -23,8 +25,7 @@ _ENCODINGS = b"\x35\x00\x06\x10"  # a list of PLAIN, RLE, RLE_DICTIONARY: reader
 _NO_OFFSET = b"\x26\x00"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chunk:
+class Chunk(msgspec.Struct, frozen=True, gc=False):
     """One column chunk as it lies in the buffer that will be decoded."""
 
     begin: int

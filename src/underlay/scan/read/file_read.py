@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -15,6 +16,7 @@ from underlay.errors import Damaged, UnderlayError, Unsupported
 from underlay.index.constants import constants_by_field
 from underlay.parquet.footer.minimal import Chunk
 from underlay.parquet.footer.tail import MAGIC, seal
+from underlay.runtime.threads import READS
 from underlay.scan.read.file_shape import FileShape
 from underlay.scan.read.file_stores import ObjectPlace
 from underlay.scan.read.page_cut import cut_pages
@@ -45,6 +47,9 @@ class Fetch:
 
         Takes time in proportion to the number of ranges and of `begins`, which may be in any order.
         """
+        if len(self.ranges) == 1:
+            base = self.ranges[0].begin
+            return [begin - base for begin in begins]
         order = sorted(range(len(begins)), key=begins.__getitem__)
         found = [0] * len(begins)
         base, index = 0, 0
@@ -82,8 +87,7 @@ Int96Unit = Literal["ns", "ms"]
 _SMALL_BYTES = 256 << 10
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockChunks:
+class BlockChunks(msgspec.Struct, frozen=True):
     """The chunks of one block: for each leaf of the file that is wanted, by its position, where it lies.
 
     A leaf whose values are all null is not among `chunks`; `null_leaves` names it.
@@ -218,6 +222,7 @@ def read_together(reads: Sequence[FileRead]) -> pa.Table:
     """All rows of small files of one shape, in order, decoded as the blocks of one file: opening a Parquet file costs
     more than decoding few rows of it. The files have no constants, and lack the same leaves.
 
+    A remote store is asked for all files at once.
     Raises what `FileRead.read` raises, of the first file that is wrong.
     """
     if len(reads) == 1:
@@ -225,8 +230,9 @@ def read_together(reads: Sequence[FileRead]) -> pa.Table:
     buffers: list[pa.Buffer] = []
     blocks: list[BlockChunks] = []
     begin = 0
-    for read in reads:
-        fetch, buffer = read.fetch()
+    is_remote = any(read.place.store.is_remote for read in reads)
+    fetched = READS.each(FileRead.fetch, reads) if is_remote else map(FileRead.fetch, reads)
+    for read, (fetch, buffer) in zip(reads, fetched, strict=True):
         blocks += [_moved(block, fetch, begin) for block in read.blocks]
         buffers.append(buffer)
         begin += buffer.size
@@ -241,7 +247,7 @@ def _moved(block: BlockChunks, fetch: Fetch, begin: int) -> BlockChunks:
     """The block with its chunks' positions in a buffer in which the fetched bytes begin at `begin`."""
     positions = fetch.positions([chunk.begin for chunk in block.chunks.values()])
     chunks = {
-        leaf: Chunk(begin=begin + at, size=chunk.size, codec=chunk.codec, value_count=chunk.value_count)
+        leaf: Chunk(begin + at, chunk.size, chunk.codec, chunk.value_count)
         for (leaf, chunk), at in zip(block.chunks.items(), positions, strict=True)
     }
     return BlockChunks(row_count=block.row_count, chunks=chunks, null_leaves=block.null_leaves)
@@ -258,7 +264,7 @@ def _decode_chunks(
 ) -> pa.Table:
     chunks = [block.chunks[leaf] for block in blocks for leaf in leaves]
     moved = [
-        Chunk(begin=begin, size=chunk.size, codec=chunk.codec, value_count=chunk.value_count)
+        Chunk(begin, chunk.size, chunk.codec, chunk.value_count)
         for chunk, begin in zip(chunks, fetch.positions([chunk.begin for chunk in chunks]), strict=True)
     ]
     rows = [moved[first : first + len(leaves)] for first in range(0, len(moved), len(leaves))]
