@@ -83,8 +83,10 @@ def after_requests(address: Address) -> dict[str, object]:
     found["forked pool"] = said(lambda: in_pool(fork, address, [99]))
     found["forked executor"] = said(lambda: in_executor(fork, address, [99]))
     found["spawned pool"] = in_pool(multiprocessing.get_context("spawn"), address, [2])
-    found["forkserver executor"] = in_executor(multiprocessing.get_context("forkserver"), address, [3])
-    table.append(rows([4]))
+    found["spawned executor"] = in_executor(multiprocessing.get_context("spawn"), address, [3])
+    found["forkserver pool"] = in_pool(multiprocessing.get_context("forkserver"), address, [4])
+    found["forkserver executor"] = in_executor(multiprocessing.get_context("forkserver"), address, [5])
+    table.append(rows([6]))
     found["parent"] = ids(table)
     return found
 

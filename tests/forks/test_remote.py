@@ -27,7 +27,13 @@ def outcomes(kind: str, server: S3Server, local: Path) -> dict[str, object]:
 
 def test_children_of_a_process_that_used_s3_are_refused_at_once_and_spawned_ones_work(moto: S3Server, tmp_path: Path):
     found = outcomes("used", moto, tmp_path / "lake")
-    expected = {"spawned pool": [[2]], "forkserver executor": [[3]], "parent": [1, 2, 3, 4]}
+    expected = {
+        "spawned pool": [[2]],
+        "spawned executor": [[3]],
+        "forkserver pool": [[4]],
+        "forkserver executor": [[5]],
+        "parent": [1, 2, 3, 4, 5, 6],
+    }
     assert {name: found.pop(name) for name in expected} == expected
     assert len(found) == 9
     for name, refused in found.items():
