@@ -3,8 +3,6 @@ it is mounted for writing again."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Event, Thread
@@ -12,6 +10,7 @@ from threading import Event, Thread
 import pytest
 
 import underlay
+from tests.disk.mounted import mount, mounted
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, rows
 from tests.table.checker import Checker
 from underlay.errors import CommitUnknown, Unavailable, UnderlayError
@@ -20,22 +19,10 @@ from underlay.store import open_store
 WAIT_SECONDS = 600
 
 
-def mount(*arguments: str) -> str:
-    """What went wrong, or nothing."""
-    done = subprocess.run(["mount", *arguments], capture_output=True, text=True)
-    return done.stderr if done.returncode else ""
-
-
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    if os.geteuid():
-        pytest.skip("needs root, to mount a file system")
-    if problem := mount("-t", "tmpfs", "-o", "size=64M", "tmpfs", str(folder)):
-        pytest.skip(f"this machine may not mount a tmpfs: {problem}")
-    yield folder
-    subprocess.run(["umount", "-l", str(folder)], check=True)
+    with mounted(tmp_path / "disk", "size=64M") as folder:
+        yield folder
 
 
 def remount(disk: Path, mode: str) -> None:
