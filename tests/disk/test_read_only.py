@@ -110,3 +110,25 @@ def test_a_lake_on_a_read_only_file_system_is_read_with_the_registry_that_lies_i
         with pytest.raises(Unavailable, match="Read-only file system"):
             lake.drop_table(NAME)
     assert ids(underlay.connect(disk / "lake").table(NAME)) == [1, 2, 3]
+
+
+def test_care_of_a_lake_on_a_read_only_file_system_is_refused_with_what_to_do(disk: Path):
+    with underlay.connect(disk / "lake", registry="none") as lake:
+        table = lake.create_table(NAME, SCHEMA)
+        for number in range(4):
+            table.append(rows([number]))
+    remount(disk, "ro")
+    with underlay.connect(disk / "lake", registry="none") as lake:
+        table = lake.table(NAME)
+        for work in (
+            table.compact,
+            lambda: table.expire("0s", 1, dry_run=False),
+            lambda: lake.sweep(dry_run=False),
+            lambda: table.vacuum(dry_run=False),
+            lambda: lake.vacuum(dry_run=False),
+        ):
+            with pytest.raises(Unavailable, match=r"Read-only file system.*mounted read-only.*mount it for writing"):
+                work()
+        assert table.compact(dry_run=True).files_before == 4
+        assert table.health().version_count == 5
+        assert (table.version, ids(table)) == (4, [0, 1, 2, 3])
