@@ -94,6 +94,11 @@ class Store(ABC):
     def get(self, key: str, *, if_match: str | None = None) -> tuple[memoryview, StoredObject]:
         """The object's bytes and description, or NotFound; Replaced when `if_match` is not its etag. One request."""
 
+    def get_all(self, keys: Sequence[str]) -> Iterator[memoryview]:
+        """The bytes of each object, in order, one request after the other. Raises NotFound at the first that is
+        missing."""
+        return (self.get(key)[0] for key in keys)
+
     @abstractmethod
     def get_ranges(
         self,

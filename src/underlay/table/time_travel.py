@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from itertools import chain
 from math import inf
 
@@ -151,22 +149,13 @@ def history(revision: Revision, limit: int | None = None, newest: int | None = N
         at_once = revision.store.parallel_requests
         size = -(-len(batch) // at_once)  # handing each version to a thread would take as long as reading it
         runs = [batch[at : at + size] for at in range(0, len(batch), size)]
-        for found in chain.from_iterable(side_by_side(partial(_summaries, revision), runs, at_once)):
+        for found in chain.from_iterable(side_by_side(revision.summaries, runs, at_once)):
             if newer is not None and newer.version == found.version + 1:
                 revision.check_parent(newer, found)
             newer = found
             yield found
         # A caller that continues is likely to read more, and each batch starts its own threads.
         begin, count = begin + count, min(2 * count, _MOST_BATCH)
-
-
-def _summaries(revision: Revision, versions: Sequence[int]) -> list[VersionSummary]:
-    """The summaries, without versions that expired since the head was read."""
-    found = []
-    for version in versions:
-        with suppress(SnapshotExpired):
-            found.append(revision.summary(version))
-    return found
 
 
 def rollback(revision: Revision, version: int, held: tuple[str, int] | None = None) -> Root:

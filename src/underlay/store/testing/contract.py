@@ -126,6 +126,15 @@ class StoreContract:
                 pieces = store.get_ranges("a", RANGES, if_match=if_match, gap_bytes=gap_bytes)
                 assert [bytes(piece) for piece in pieces] == [BYTES[begin:end] for begin, end in RANGES]
 
+    def test_all_objects_come_in_the_order_of_their_keys(self, store: Store) -> None:
+        keys = ["a/x", "a/y", "b", "a/b/c", "a/x"]
+        for key in keys:
+            store.put(key, key.encode())
+        assert [bytes(data).decode() for data in store.get_all(keys)] == keys
+        assert list(store.get_all([])) == []
+        with pytest.raises(NotFound, match="gone"):
+            list(store.get_all(["a/x", "a/gone", "a/y"]))
+
     def test_no_ranges_are_no_bytes(self, store: Store) -> None:
         store.put("a", b"hello")
         assert list(store.get_ranges("a", [])) == []

@@ -7,7 +7,7 @@ is never trusted: a hint that points past the chain, or is unreadable, costs a l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -81,6 +81,15 @@ class Chain:
             return self.store.get(self.keys.object(number))[0]
         except NotFound as error:
             raise VersionNotFound("there is no such version", place=self.keys.folder, found=number) from error
+
+    def get_all(self, numbers: Sequence[int]) -> Iterator[memoryview]:
+        """The objects of these numbers, in order. Raises VersionNotFound."""
+        found = self.store.get_all([self.keys.object(number) for number in numbers])
+        for number in numbers:
+            try:
+                yield next(found)
+            except NotFound as error:
+                raise VersionNotFound("there is no such version", place=self.keys.folder, found=number) from error
 
     def find(self, number: int) -> memoryview | None:
         """The object of this number, or None; one that exists moves the known head."""

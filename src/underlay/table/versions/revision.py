@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import inf
 
@@ -108,14 +108,20 @@ class Revision:
         except UnderlayError as error:
             raise error.at(self.keys.root(version)) from None
 
-    def summary(self, version: int) -> VersionSummary:
-        """What a history shows of this version. One request. Raises VersionNotFound."""
-        try:
-            found = decode_summary(self.chain.get(version))
-        except UnderlayError as error:
-            raise error.at(self.keys.root(version)) from None
-        if found.version != version:
-            raise Inconsistent("a root has a different version than its key", place=self.keys.root(version))
+    def summaries(self, versions: Sequence[int]) -> list[VersionSummary]:
+        """What a history shows of these versions, without those that expired. One request each. Raises
+        VersionNotFound."""
+        found = []
+        for version, data in zip(versions, self.chain.get_all(versions), strict=True):
+            try:
+                summary = decode_summary(data)
+            except SnapshotExpired:
+                continue
+            except UnderlayError as error:
+                raise error.at(self.keys.root(version)) from None
+            if summary.version != version:
+                raise Inconsistent("a root has a different version than its key", place=self.keys.root(version))
+            found.append(summary)
         return found
 
     def checked_root(self, version: int) -> Root:
