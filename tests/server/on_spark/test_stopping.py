@@ -76,7 +76,10 @@ def test_a_timeout_and_a_limit_end_statements_on_spark(client: httpx.Client):
     assert run(client, "select 1", engine="spark").json()["rows"] == [[1]]
 
 
-def test_a_spark_that_is_killed_costs_its_own_statements_and_comes_back(served: Served, client: httpx.Client):
+@pytest.mark.parametrize("killed", ["Python", "Java"])
+def test_a_spark_that_is_killed_costs_its_own_statements_and_comes_back(
+    served: Served, client: httpx.Client, killed: str
+):
     run(client, "select 1", engine="spark")
     pid = served.service.spark.pid
     answers: list[httpx.Response] = []
@@ -89,7 +92,7 @@ def test_a_spark_that_is_killed_costs_its_own_statements_and_comes_back(served: 
     thread.start()
     wait_until(lambda: any(one.progress.get("tasks") for one in served.service.known.values() if not one.has_ended))
     java = [one for one in group_of(pid) if one != pid and b"java" in Path(f"/proc/{one}/cmdline").read_bytes()]
-    os.kill(random.choice([pid, *java]), signal.SIGKILL)
+    os.kill(pid if killed == "Python" else java[0], signal.SIGKILL)
     assert run(client, "select 1", engine="duckdb").json()["rows"] == [[1]]
     thread.join()
     (failed,) = answers

@@ -23,6 +23,7 @@ from underlay.server.worker.job import StatementJob
 from underlay.server.worker.messages import Message, data_frame, frame_of, receive
 from underlay.server.worker.parameters import Parameters, read_parameters
 from underlay.server.worker.scans import describe_scans, pack_scans, sums_of
+from underlay.server.worker.spark_rows import spark_gone
 from underlay.spark.relation.relation import pin
 from underlay.spark.serving.failures import FailureKind, StatementFailure
 from underlay.spark.serving.session import most_result_bytes, serving_session
@@ -52,6 +53,11 @@ class SparkAnswers:
         self._spark = serving_session(
             settings["master"], settings["spark_memory_bytes"], self._folder, settings["spark_settings"]
         )
+
+    def wait_for_java(self) -> None:
+        """Return when the Java process has ended."""
+        gateway: Any = self._spark.sparkContext._gateway  # Any: py4j has no types
+        gateway.proc.wait()
 
     def answer_aside(self, connection: socket.socket) -> None:
         """Answer a worker in another thread."""
@@ -117,6 +123,8 @@ class SparkAnswers:
             if problem.code == "internal":
                 traceback.print_exc()
             return problem
+        if error.kind is FailureKind.GONE:
+            return spark_gone()
         place = None
         if error.line is not None and error.column is not None:
             place = position_at(text, error.line, error.column)

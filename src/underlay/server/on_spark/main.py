@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import threading
+from collections.abc import Callable
 
 from underlay.server.worker.messages import frame_of, receive
 
@@ -25,6 +26,7 @@ def main() -> None:
     from underlay.server.on_spark.answer import SparkAnswers  # loads PySpark, when the server is watched
 
     answers = SparkAnswers(told.message)
+    threading.Thread(target=_end_with_java, args=(answers.wait_for_java,), daemon=True, name="underlay-java").start()
     listening = socket.socket(socket.AF_UNIX)
     listening.bind(SOCKET)  # this folder's path may be longer than a socket's name
     listening.listen(128)
@@ -38,6 +40,12 @@ def _end_with(server: socket.socket) -> None:
     """Wait for the end of the server, then end with all that this process started: nothing outlives a server."""
     while receive(server) is not None:
         pass
+    os.killpg(0, signal.SIGKILL)
+
+
+def _end_with_java(wait: Callable[[], None]) -> None:
+    """End when Java has: without it no statement can run, and the server starts another process for the next one."""
+    wait()
     os.killpg(0, signal.SIGKILL)
 
 

@@ -23,7 +23,7 @@ class SparkRows:
             self._connection.connect(path)
         except OSError:
             self._connection.close()
-            raise _gone() from None
+            raise spark_gone() from None
         self.progress: Mapping[str, int] = {}
 
     def begin(self, job: StatementJob) -> Message:
@@ -31,7 +31,7 @@ class SparkRows:
         try:
             self._connection.sendall(frame_of(job.as_message()))
         except OSError:
-            raise _gone() from None
+            raise spark_gone() from None
         return self._next().message
 
     def reader(self) -> pa.RecordBatchReader:
@@ -44,7 +44,7 @@ class SparkRows:
         while len(found) < count:
             part = self.data()
             if not part:
-                raise _gone()
+                raise spark_gone()
             found += part
         return bytes(found)
 
@@ -64,7 +64,7 @@ class SparkRows:
             except OSError:
                 frame = None
             if frame is None:
-                raise _gone()
+                raise spark_gone()
             if frame.kind is FrameKind.DATA:
                 return frame
             message = frame.message
@@ -94,7 +94,8 @@ class _Incoming(RawIOBase):
         return count
 
 
-def _gone() -> Problem:
+def spark_gone() -> Problem:
+    """The problem of statements whose Spark process ended."""
     return Problem(
         status=503,
         code="engine_gone",

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]  # it has no types
+
 _SAID = re.compile(r"\[([A-Z][A-Z0-9_]*(?:\.[A-Z0-9_]+)*)\]\s(.*?)\s*SQLSTATE: (\w{5})", re.DOTALL)
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _MARKED = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==\n[^\n]*\n *(\^+)")
@@ -28,6 +30,7 @@ class FailureKind(Enum):
     DATA = "failed_on_data"
     MEMORY = "memory_limit"
     ENGINE = "engine_failed"
+    GONE = "engine_gone"
 
 
 @dataclass(kw_only=True, eq=False)  # not frozen: Python sets the traceback of what is raised
@@ -43,6 +46,8 @@ class StatementFailure(Exception):  # what happened
 def failure_of(error: Exception) -> StatementFailure:
     """An error that Spark raised."""
     text = str(error)
+    if isinstance(error, Py4JNetworkError | OSError) or "CANNOT_OPEN_SOCKET" in text:
+        return StatementFailure(kind=FailureKind.GONE, detail="the Spark process ended")
     if any(word in text for word in _MEMORY):
         return StatementFailure(kind=FailureKind.MEMORY, detail="the statement needs more memory than Spark has")
     said = _SAID.search(text)
