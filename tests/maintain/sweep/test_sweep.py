@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
 from datetime import timedelta
 from uuid import uuid4
@@ -250,6 +251,23 @@ def test_a_store_that_was_put_back_from_an_older_copy_is_refused(store):
     store.late = WEEKS
     with pytest.raises(Inconsistent, match="restored from an older copy"):
         lake_of(store).sweep(dry_run=False)
+
+
+def test_a_store_that_is_older_than_its_registry_is_refused(tmp_path):
+    registry = f"sqlite:///{tmp_path / 'registry.sqlite'}"
+    with connect(tmp_path / "lake", registry=registry) as lake:
+        table = lake.create_table("shop.sales", "id bigint")
+        table.append(pa.table({"id": [1]}))
+        shutil.copytree(tmp_path / "lake", tmp_path / "copy")
+        table.append(pa.table({"id": [2]}))
+        assert lake.registry.wait(600)
+    shutil.rmtree(tmp_path / "lake")
+    shutil.copytree(tmp_path / "copy", tmp_path / "lake")
+    with connect(tmp_path / "lake", registry=registry) as lake:
+        for work in (lake.sweep, lake.vacuum, lake.table("shop.sales").vacuum):
+            with pytest.raises(Inconsistent, match="the registry names version 2, but the newest in the store is 1"):
+                work(dry_run=False)
+        assert lake.table("shop.sales").version == 1
 
 
 class OvertakenStore(LateStore):
