@@ -251,7 +251,7 @@ class Scope:
 
 @lru_cache(maxsize=256)
 def _checked(sides: tuple[Side, ...], parameters: Parameters, text: SqlText) -> str:
-    """What DuckDB said of a text, which is the same each time: asking takes a tenth of a small update."""
+    """What DuckDB said of a text. It is the same each time, and asking is a good part of a small update."""
     return Scope(sides, parameters).check_anew(text)
 
 
