@@ -66,7 +66,7 @@ def test_anybody_may_read_on_loopback_only(tmp_path: Path, host: str):
 def test_a_server_says_at_its_start_what_runs_queries_and_why():
     assert choose_engine(None, "local[*]", None) == (
         "auto",
-        "Queries run on DuckDB; on Spark (local[*]) those that ask for it, or read very much.",
+        "Queries run on DuckDB; on Spark (local[*]) those that ask for it, or read a lot of data.",
     )
     assert choose_engine(None, "local[*]", "no Java") == ("duckdb", "Queries run on DuckDB: no Java.")
     assert choose_engine("duckdb", "local[*]", None) == ("duckdb", "Queries run on DuckDB.")

@@ -19,7 +19,7 @@ from tests.spark.answers.sql_suite import CONDITIONS, FAMILIES, answers
 from tests.spark.conftest import FILES, SCHEMA, rows_of
 from tests.spark.relation.test_relation import planned
 from underlay.api.lake import Lake
-from underlay.spark.api.session import refresh
+from underlay.spark.api.session import forget, refresh
 
 LAYOUTS = ("apart", "mixed")
 SHUFFLE = "spark.sql.shuffle.partitions"
@@ -56,7 +56,7 @@ def layouts(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     refresh(spark, lake)
     yield lake
     spark.conf.set(SHUFFLE, known)
-    spark.sql("drop database suite cascade")
+    forget(spark, lake)
 
 
 CHOSEN = {family: tuple(some(queries)) for family, queries in FAMILIES.items()}

@@ -12,7 +12,7 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.index.deletion_vectors import pack
 from underlay.index.operation import Operation
-from underlay.spark.api.session import refresh
+from underlay.spark.api.session import forget, refresh
 from underlay.spark.relation.relation import read_table
 from underlay.spark.relation.row_numbers import deleted_numbers
 from underlay.table.commit.commit import commit
@@ -69,7 +69,7 @@ def test_table_with_deletions_has_its_name_and_joins_itself(spark: SparkSession,
     delete(lake.table("del.rows"), 1, [0])
     refresh(spark, lake)
     assert spark.sql("select count(*) from del.rows a join del.rows b on a.id = b.id").collect()[0][0] == 29
-    spark.sql("drop database del cascade")
+    forget(spark, lake)
 
 
 def test_column_of_the_name_that_positions_have_is_read_as_it_is(spark: SparkSession, tmp_path: Path):
