@@ -39,6 +39,7 @@ import signal, threading
 from underlay.local.sql.interruptible import Worker
 
 def start(thread, begin=threading.Thread.start):
+    threading.Thread.start = begin
     begin(thread)
     signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 

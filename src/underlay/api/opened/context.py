@@ -68,7 +68,8 @@ class LakeContext:
         self._opened: dict[str, tuple[str, OpenTable]] = {}
         self._care: AutoCare | None = None
         self._is_care_over = False
-        self._forgetting = finalize(self, _forget, store)
+        # not memory_cache() later: that takes a lock, which this thread may hold when the garbage is collected
+        self._forgetting = finalize(self, memory_cache().forget, store)
 
     @cached_property
     def stores(self) -> FileStores:
@@ -169,7 +170,3 @@ class LakeContext:
 def _tell(committed: Callable[[str, Root], None] | None, revision: str, root: Root) -> None:
     if committed is not None:
         committed(revision, root)
-
-
-def _forget(store: Store) -> None:
-    memory_cache().forget(store)
