@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from threading import Thread, current_thread, main_thread
 from typing import TypeVar
 
@@ -33,7 +33,8 @@ class Worker:
         try:
             if not self._begin(future, function, over):
                 return function()
-            over.get()
+            while not _is_over(over):
+                pass
         except BaseException:
             _stop(future, interrupt)
             raise
@@ -77,6 +78,15 @@ class NoWorker(Worker):
 
     def close(self) -> None:
         """There is no thread."""
+
+
+def _is_over(over: SimpleQueue[None]) -> bool:
+    """Wait a while. A signal that comes just before the wait does not end it: Python sees it when the wait is over."""
+    try:
+        over.get(timeout=_INTERRUPT_SECONDS)
+    except Empty:
+        return False
+    return True
 
 
 def _nothing() -> None:
