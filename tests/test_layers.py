@@ -125,6 +125,7 @@ FOLDERS = [
     "server/formats",
     "server/common",
     "server/access",
+    "server/kept",
     "server/worker",
     "server/on_spark",
     "server/statements",

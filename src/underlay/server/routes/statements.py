@@ -14,6 +14,7 @@ from starlette.responses import JSONResponse, Response
 from underlay.server.access.tokens import AccessToken
 from underlay.server.common.problem import Problem
 from underlay.server.formats.formats import MEDIA_TYPES, ResultFormat, choose_format
+from underlay.server.kept.bins import MOST_BINS, BinsRequest, read_kind
 from underlay.server.routes.answers import RowsResponse, first_of, while_there
 from underlay.server.routes.catalog import answer_look, read_order
 from underlay.server.routes.describe import PROBLEMS, ROWS, STATEMENT_BODY
@@ -30,10 +31,11 @@ from underlay.server.routes.requests import (
 from underlay.server.statements.links import LINK_SECONDS, DownloadLinks
 from underlay.server.statements.service import spool_of
 from underlay.server.statements.statement import RunStatement
-from underlay.server.worker.job import LookJob, Output, WindowJob, scans_path
+from underlay.server.worker.job import BinsJob, LookJob, Output, WindowJob, scans_path
 
 router = APIRouter(tags=["statements"])
 _MOST = 2**53
+_DIGITS = 9
 
 
 @router.post(
@@ -137,6 +139,31 @@ async def get_blocks(
     return await answer_look(request, job, format)
 
 
+@router.get("/v1/statements/{id}/bins", responses={**ROWS, **PROBLEMS}, response_model=None)
+async def get_bins(
+    request: Request,
+    id: str,
+    x: Annotated[int, Query(ge=0, le=_MOST)],
+    kind: str = "histogram",
+    y: str | None = None,
+    series: Annotated[int | None, Query(ge=0, le=_MOST)] = None,
+    bins: Annotated[int, Query(ge=1, le=MOST_BINS)] = 400,
+    format: str | None = None,
+) -> Response:
+    """The kept rows counted for a chart: `kind` is histogram, line, scatter or bar. Columns are numbered from 0: `x`,
+    `y` separated by commas, and `series`, whose values are separate lines. A histogram has `count` for each `bin`,
+    which begins at `low + bin * width`, times in seconds since 1970; a line `min0`, `max0` and `avg0` of the first y
+    too; a scatter plot `bin_y`; bars have the `sum0` of each `category`, the largest first. `left_out` of
+    the `total` rows have no finite value."""
+    statement = _find_own(request, id)
+    numbers = [one.strip() for one in (y or "").split(",") if one.strip()]
+    if not all(one.isascii() and one.isdigit() and len(one) <= _DIGITS for one in numbers):
+        raise Problem(status=400, code="invalid_request", detail="y is numbers of columns, separated by commas")
+    asked = BinsRequest(kind=read_kind(kind), x=x, y=tuple(map(int, numbers)), series=series, bins=bins)
+    output = read_output(request, statement.request, format)
+    return await _window(request, statement, BinsJob(spool=str(spool_of(statement)), asked=asked, output=output), {})
+
+
 @router.post("/v1/statements/{id}/links", status_code=201, responses=PROBLEMS, response_model=None)
 async def post_link(request: Request, id: str, format: str | None = None) -> Response:
     """A URL that downloads the kept result once, within a minute, without a token: for browsers, which write what they
@@ -186,7 +213,9 @@ async def _shown(request: Request, statement: RunStatement, output: Output, *, p
     return JSONResponse(found)
 
 
-async def _window(request: Request, statement: RunStatement, job: WindowJob, headers: dict[str, str]) -> Response:
+async def _window(
+    request: Request, statement: RunStatement, job: WindowJob | BinsJob, headers: dict[str, str]
+) -> Response:
     parts = service_of(request).window(statement, job)
     await first_of(parts, request)
     return RowsResponse(

@@ -22,7 +22,7 @@ from underlay.server.statements.spark_process import SparkProcess
 from underlay.server.statements.spool import SpoolFolder
 from underlay.server.statements.statement import RunStatement, StatementState
 from underlay.server.statements.statement_queue import Ticket, Turns
-from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
+from underlay.server.worker.job import BinsJob, LookJob, Output, StatementJob, WindowJob, scans_path
 from underlay.server.worker.messages import Frame, FrameKind, Message
 
 _SWEEP_SECONDS = 5.0
@@ -133,7 +133,7 @@ class StatementService:
             found = {"problem": problem.as_json()}
         worker.tell({"type": "answer", "number": number, **found})
 
-    async def window(self, statement: RunStatement, job: WindowJob | LookJob) -> AsyncIterator[bytes]:
+    async def window(self, statement: RunStatement, job: WindowJob | LookJob | BinsJob) -> AsyncIterator[bytes]:
         """Rows of a kept result. The first item is empty, and says that the rows exist. Raises Problem."""
         statement.touched = monotonic()
         try:
@@ -144,7 +144,7 @@ class StatementService:
             statement.touched = monotonic()
 
     async def read(
-        self, job: WindowJob | LookJob, on_begun: Callable[[Message], None] | None = None
+        self, job: WindowJob | LookJob | BinsJob, on_begun: Callable[[Message], None] | None = None
     ) -> AsyncGenerator[bytes]:
         """What a reading worker finds. The first item is empty, and says that it has begun. Raises Problem."""
         has_begun = False

@@ -10,6 +10,7 @@ from typing import Any
 
 from underlay.errors import InvalidRequest
 from underlay.server.access.rights import Rights
+from underlay.server.kept.bins import BinKind, BinsRequest
 from underlay.server.worker.messages import Message
 
 _TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_ ]{0,40}(\(\s*\d{1,3}\s*(,\s*\d{1,3}\s*)?\))?(\[\]){0,4}")
@@ -132,6 +133,27 @@ class WindowJob:
     def from_message(cls, message: Message) -> WindowJob:
         """What `as_message` wrote."""
         return cls(**_values(message))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinsJob:
+    """The rows of a kept result, counted for a chart."""
+
+    spool: str
+    asked: BinsRequest
+    output: Output = field(default_factory=Output)
+
+    def as_message(self) -> Message:
+        """As JSON."""
+        return {"type": "bins", **asdict(self)}
+
+    @classmethod
+    def from_message(cls, message: Message) -> BinsJob:
+        """What `as_message` wrote."""
+        known = _values(message)
+        asked = known["asked"]
+        known["asked"] = BinsRequest(**{**asked, "kind": BinKind(asked["kind"]), "y": tuple(asked["y"])})
+        return cls(**known)
 
 
 def _values(message: Message) -> dict[str, Any]:  # Any: of each field's type

@@ -21,8 +21,9 @@ from underlay.server.common.problem import Problem, problem_of
 from underlay.server.formats.encode import Encoder, as_arrow_file, is_beyond_browsers, json_text, make_encoder
 from underlay.server.formats.formats import ResultFormat
 from underlay.server.formats.types import columns_of
+from underlay.server.kept.bins import bin_rows
 from underlay.server.worker.engines import EngineName
-from underlay.server.worker.job import LookJob, Output, StatementJob, WindowJob, scans_path
+from underlay.server.worker.job import BinsJob, LookJob, Output, StatementJob, WindowJob, scans_path
 from underlay.server.worker.messages import Message, data_frame
 from underlay.server.worker.scans import (
     describe_scans,
@@ -156,7 +157,7 @@ class WorkerService:
 
     @property
     def _kinds(self) -> Mapping[str, Callable[[Message], Message]]:
-        return {"statement": self._statement, "window": self._window, "look": self._look}
+        return {"statement": self._statement, "window": self._window, "look": self._look, "bins": self._bins}
 
     def _tell_progress(self) -> None:
         """Report the statement's progress from time to time, also before its first rows."""
@@ -274,17 +275,26 @@ class WorkerService:
         self._server.say({**_BEGUN, "etag": found.etag, "is_not_modified": is_known})
         if is_known:
             return {"type": "end", "rows": 0, "bytes": 0}
-        answer = _Answer(self._server, job.output)
-        if found.rows is None:
-            answer.write_json(found.facts)
+        return self._tell(job.output, found.facts, found.rows)
+
+    def _bins(self, message: Message) -> Message:
+        job = BinsJob.from_message(message)
+        found = bin_rows(job.spool, job.asked)
+        self._server.say(_BEGUN)
+        return self._tell(job.output, found.facts, found.rows)
+
+    def _tell(self, output: Output, facts: Mapping[str, object], found: pa.Table | None) -> Message:
+        answer = _Answer(self._server, output)
+        if found is None:
+            answer.write_json(facts)
         else:
-            is_arrow = job.output.format == ResultFormat.ARROW.value  # which has dictionaries
-            rows = found.rows if is_arrow else _plain(found.rows)
-            answer.encoder.begin(rows.schema, found.facts)
+            is_arrow = output.format == ResultFormat.ARROW.value  # which has dictionaries
+            rows = found if is_arrow else _plain(found)
+            answer.encoder.begin(rows.schema, facts)
             for batch in rows.to_batches(max_chunksize=_LOOK_ROWS):
                 answer.encoder.write(batch)
                 answer.flush()
-            answer.encoder.end({"row_count": found.rows.num_rows})
+            answer.encoder.end({"row_count": found.num_rows})
         answer.close()
         return {"type": "end", "rows": 0, "bytes": answer.sink.size_bytes}
 

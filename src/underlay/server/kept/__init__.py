@@ -1,0 +1,1 @@
+"""Kept results: their rows counted into the bins of a chart."""
