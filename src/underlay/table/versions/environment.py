@@ -52,8 +52,8 @@ def new_commit_id() -> str:
 def run_in_background(work: Callable[[], None]) -> None:
     """Run `work` in the background. The process may end before it is done, after waiting for half a second."""
     thread = Thread(target=work, daemon=True, name="underlay-background")
-    _running.add(thread)
     thread.start()
+    _running.add(thread)  # once it runs: who waits for all of them, a fork in between among them, can join only such
 
 
 def wait_for_background(timeout_seconds: float | None = None) -> None:
