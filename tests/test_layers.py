@@ -73,6 +73,8 @@ FOLDERS = [
     "change/update",
     "change/define",
     "change",
+    "hot/txn",
+    "hot",
     "ingest/rows",
     "ingest/source",
     "ingest/csv",

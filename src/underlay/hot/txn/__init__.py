@@ -1,0 +1,1 @@
+"""`_txn`: the commit of a hot table. Two slots, of which the version's parity names the one that counts."""
