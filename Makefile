@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-changed durations lint docs bench fuzz lock clean
+.PHONY: help setup page browser demo test test-all test-changed durations lint docs bench fuzz lock clean
 
 help:
 	@echo "make demo    set up, then ingest months of taxi trips on Spark, once and again, and ask about them"
@@ -18,7 +18,7 @@ help:
 	@echo "make fuzz    a longer random-mutation run (FUZZ_SECONDS=300)"
 	@echo "make lock    renew requirements.lock (needs uv)"
 
-setup: $(STAMP)
+setup: $(STAMP) page browser
 
 $(STAMP): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Underlay needs Python 3.11 or later; \
@@ -28,7 +28,14 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $(STAMP)
 
-demo: setup
+# Both do nothing where everything is there, and only say what is missing where it cannot be got.
+page: $(STAMP)
+	@$(BIN)/python hatch_build.py --if-possible
+
+browser: $(STAMP)
+	@$(BIN)/python -m tests.page.chromium --if-possible
+
+demo: $(STAMP) page
 	$(BIN)/python -m underlay.cli.demo
 
 GATE   := not own_jvm and not storm

@@ -128,6 +128,7 @@ FOLDERS = [
     "server/common",
     "server/access",
     "server/kept",
+    "server/page",
     "server/worker",
     "server/on_spark",
     "server/statements",

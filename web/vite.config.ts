@@ -1,8 +1,14 @@
 import { defineConfig } from "vite";
 
+import { compressed, licences } from "./vite.shipping.ts";
+
 // `base: "./"`: the page works below any path that a proxy puts before it.
 export default defineConfig({
   base: "./",
+  // The server puts a new nonce in its place with each answer: CodeMirror adds style elements, which the content
+  // security policy allows by nonce only. The page finds it at `meta[property=csp-nonce]`, as its property `nonce`.
+  html: { cspNonce: "NONCE-OF-THIS-ANSWER" },
+  plugins: [licences(), compressed()],
   build: {
     outDir: "../src/underlay/server/page/built",
     emptyOutDir: true,

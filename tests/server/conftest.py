@@ -66,9 +66,11 @@ def running(
     engine: str = "duckdb",
     master: str = "local[2]",
     spark_settings: Mapping[str, str] | None = None,
+    root_path: str = "",
+    fill: Callable[[Path], None] | None = None,
     **limits: float,
 ) -> Iterator[Served]:
-    make_lake(folder / "lake")
+    (fill or make_lake)(folder / "lake")
     tokens = {}
     now = datetime.now(UTC)
     file = TokenFile(folder / "tokens.json")
@@ -90,6 +92,7 @@ def running(
         is_writable=is_writable and with_tokens,
         engine=engine,
         master=master,
+        root_path=root_path,
         spark_settings=spark_settings or {},
         threads=1,
         limits=replace(ServerLimits(), **chosen),  # type: ignore[arg-type]

@@ -21,7 +21,8 @@ from underlay.server.common.metrics import ServerMetrics
 from underlay.server.common.problem import Problem, problem_of
 from underlay.server.common.settings import ServerSettings
 from underlay.server.formats.formats import NotAcceptable
-from underlay.server.routes import catalog, operations, plans, sql, statements
+from underlay.server.page.built_page import read_page
+from underlay.server.routes import catalog, operations, page, plans, sql, statements
 from underlay.server.routes.answers import ProblemResponse
 from underlay.server.routes.idempotency import StatementKeys
 from underlay.server.statements.links import DownloadLinks
@@ -46,10 +47,10 @@ def make_app(settings: ServerSettings) -> FastAPI:
         docs_url=None,  # these pages load scripts from other sites
         redoc_url=None,
         redirect_slashes=False,
-        root_path=settings.root_path,
     )
     app.state.settings = settings
-    for one in (sql, statements, plans, catalog, operations):
+    app.state.page = read_page()
+    for one in (sql, statements, plans, catalog, operations, page):
         app.include_router(one.router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(UnderlayError, _on_problem)
@@ -58,7 +59,10 @@ def make_app(settings: ServerSettings) -> FastAPI:
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_fault)
     app.add_middleware(
-        RequestGuard, hosts=host_names(settings.host, settings.public_url), public_url=settings.public_url
+        RequestGuard,
+        hosts=host_names(settings.host, settings.public_url),
+        public_url=settings.public_url,
+        root_path=settings.root_path,
     )
     return app
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import resource
 import socket
 from types import FrameType
@@ -16,6 +17,7 @@ from underlay.server.app import make_app
 from underlay.server.common.settings import ServerSettings
 
 _KEPT_ALIVE_SECONDS = 75
+_ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
 
 class DrainingServer(uvicorn.Server):
@@ -30,12 +32,18 @@ class DrainingServer(uvicorn.Server):
 
 
 def check_settings(settings: ServerSettings) -> None:
-    """Raise InvalidRequest for settings that would let strangers in."""
+    """Raise InvalidRequest for settings that would let strangers in, or cannot work."""
     if settings.tokens is None and not is_loopback(settings.host):
         raise InvalidRequest(
             "a server without tokens listens on loopback only",
             found=settings.host,
             hint='Give --tokens FILE, and make one with "underlay token create".',
+        )
+    if settings.root_path and not _ROOT_PATH.fullmatch(settings.root_path):
+        raise InvalidRequest(
+            "--root-path is not a path that a proxy could put before the server's",
+            expected="such as /sql: a slash first, none at the end",
+            found=settings.root_path,
         )
     if settings.tokens is None and settings.is_writable:
         raise InvalidRequest(

@@ -1,5 +1,9 @@
 /** The page: catalog at the left, the editor above the results. */
 
 export function App() {
-  return <h1>Underlay</h1>;
+  return (
+    <main>
+      <h1>Underlay</h1>
+    </main>
+  );
 }

@@ -1,12 +1,13 @@
 """Checks each request before anything else does: is it meant for us, and does it come from one of our pages?
 
 A website can make a browser send requests to a server on loopback. But it can neither choose the Host header, which is
-the website's own name, nor leave out Origin, so these are checked on every request, before its body is read.
+the website's own name, nor leave out Origin, so these are checked on every request, before its body is read. Only the
+page itself may be opened by a link on another site: it holds nothing of the lake, and runs nothing on its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
@@ -24,7 +25,7 @@ _FOREIGN = frozenset((b"cross-site", b"same-site"))
 _SMALL_BYTES = 64 << 10
 """A body up to this size has arrived completely by the time of an answer that did not read it."""
 HEADERS = (
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -35,8 +36,9 @@ HEADERS = (
 class RequestGuard:
     """An ASGI middleware."""
 
-    def __init__(self, app: App, *, hosts: frozenset[str], public_url: str | None) -> None:
+    def __init__(self, app: App, *, hosts: frozenset[str], public_url: str | None, root_path: str) -> None:
         self._app = app
+        self._root_path = root_path
         self._hosts = hosts
         self._public = _origin(public_url) if public_url else None
 
@@ -59,12 +61,20 @@ class RequestGuard:
                 # an answer to a half-read body closes the connection: else the rest would be read for as long as it
                 # arrives
                 ends = ((b"connection", b"close"),) if is_unread else ()
-                message = {**message, "headers": [*message.get("headers", ()), *HEADERS, *ends]}
+                given = message.get("headers", ())
+                names = {name.lower() for name, _ in given}
+                usual = (header for header in HEADERS if header[0] not in names)
+                message = {**message, "headers": [*given, *usual, *ends]}
             await send(message)
 
         refused = self._refused(scope)
-        if refused is None:
-            await self._app(scope, receive_watched, send_guarded)
+        if refused is None and scope["path"] == self._root_path:
+            # the page's addresses are relative: without the slash they would lead out of its path
+            moved = [(b"location", f"{self._root_path}/".encode()), (b"content-length", b"0")]
+            await send_guarded({"type": "http.response.start", "status": 308, "headers": moved})
+            await send_guarded({"type": "http.response.body", "body": b""})
+        elif refused is None:
+            await self._app(self._below_root(scope), receive_watched, send_guarded)
         else:
             await send_problem(refused, send_guarded)
 
@@ -86,9 +96,23 @@ class RequestGuard:
             or (name == b"sec-fetch-site" and value.strip().lower() in _FOREIGN)
             for name, value in scope["headers"]
         )
-        if is_foreign:
+        if is_foreign and not self._opens_page(scope, headers):
             return Problem(status=403, code="wrong_origin", detail="the request comes from a page of another site")
         return None
+
+    def _below_root(self, scope: Scope) -> Scope:
+        """The request as ASGI has it below a path, whether or not the proxy took the path away."""
+        if not self._root_path:
+            return scope
+        path = scope["path"]
+        whole = path if path.startswith(f"{self._root_path}/") else f"{self._root_path}{path}"
+        return {**scope, "root_path": self._root_path, "path": whole}
+
+    def _opens_page(self, scope: Scope, headers: Mapping[bytes, bytes]) -> bool:
+        """Whether a browser opens the page as a document of its own, as it does for a link."""
+        is_navigation = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == (b"navigate", b"document")
+        at_root = scope["path"] in ("/", self._root_path, f"{self._root_path}/")
+        return scope["method"] in ("GET", "HEAD") and at_root and is_navigation and b"origin" not in headers
 
 
 def _has_long_body(scope: Scope) -> bool:
