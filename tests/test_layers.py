@@ -79,6 +79,7 @@ FOLDERS = [
     "ingest/source",
     "ingest/csv",
     "ingest/json",
+    "ingest/line_protocol",
     "ingest/exactly_once",
     "ingest/work",
     "ingest/run",
