@@ -86,6 +86,53 @@ def test_other_columns_of_a_file_with_keys_are_ignored(trips: Table, place: Path
     assert fares(trips)[2] == 7
 
 
+GERMAN = ("--delimiter", ";", "--encoding", "latin-1", "--decimal", ",", "--skip-lines", "1", "--null", "-")
+
+
+def test_upsert_reads_csv_as_append_does(trips: Table, place: Path):
+    (place / "fixes.csv").write_bytes("Beträge\nid;zone;fare\n1;Zürich;11,5\n5;-;0,5\n".encode("latin-1"))
+    assert underlay("upsert", "a.trips", "fixes.csv", *GERMAN).code == 0
+    assert fares(trips) == {1: 11.5, 2: 20.0, 3: 30.0, 4: 4.0, 5: 0.5}
+    assert trips.scan(["zone"], "id in (1, 5)").to_arrow()["zone"].to_pylist() == ["Zürich", None]
+
+
+def test_rows_without_a_header_have_the_table_s_columns_or_those_named(trips: Table, place: Path):
+    (place / "fixes.csv").write_text("1,EWR,11\n")
+    assert underlay("upsert", "a.trips", "fixes.csv", "--no-header").code == 0
+    assert underlay("upsert", "a.trips", "-", "--columns", "fare, id", stdin=b"12,2\n").code == 0
+    assert fares(trips) == {1: 11.0, 2: 12.0, 3: 30.0, 4: 4.0}
+    assert trips.scan(["zone"], "id <= 2").to_arrow()["zone"].to_pylist() == ["EWR", "LGA"]
+    (place / "gone.csv").write_text("3,any,not a number\n")
+    assert underlay("delete", "a.trips", "--rows", "gone.csv", "--no-header").code == 0
+    assert underlay("delete", "a.trips", "--rows", "-", "--columns", "id", stdin=b"4\n").code == 0
+    assert list(fares(trips)) == [1, 2]
+
+
+def test_rows_of_folders_with_values_have_them_unless_folders_are_left_alone(trips: Table, place: Path):
+    folder = place / "zone=SFO"
+    folder.mkdir()
+    (folder / "a.csv").write_text("1,9\n")
+    assert underlay("upsert", "a.trips", "zone=SFO/a.csv", "--no-header").code == 0
+    assert trips.scan(["zone", "fare"], "id = 1").to_arrow().to_pylist() == [{"zone": "SFO", "fare": 9.0}]
+    assert underlay("upsert", "a.trips", "zone=SFO/a.csv", "--columns", "id,fare", "--no-hive").code == 0
+    (folder / "gone.csv").write_text("id\n1\n2\n")
+    assert underlay("delete", "a.trips", "--rows", "zone=SFO/gone.csv", "--key", "id,zone").code == 0
+    assert list(fares(trips)) == [2, 3, 4]
+
+
+def test_a_record_longer_than_allowed_and_options_without_a_file_are_refused(trips: Table, place: Path):
+    (place / "fixes.csv").write_text("id,zone\n1," + "x" * 2000 + "\n")
+    run = underlay("upsert", "a.trips", "fixes.csv", "--max-record", "1KiB")
+    assert run.code != 0
+    assert "the record is longer than 1024 bytes" in run.words
+    assert underlay("upsert", "a.trips", "fixes.csv", "--max-record", "4KiB").code == 0
+    run = underlay("delete", "a.trips", "--delimiter", ";", "--where", "id = 1")
+    assert "are for --rows" in run.words
+    run = underlay("upsert", "a.trips", "fixes.csv", "--format", "json", "--delimiter", ";")
+    assert "options of CSV and --format json" in run.words
+    assert trips.version == 2
+
+
 def test_update_with_expressions(trips: Table):
     run = underlay("update", "a.trips", "--set", "fare = fare * 2", "--set", "zone='x=y'", "--where", "id <= 2")
     assert run.words.startswith("a.trips: version 2, 2 rows updated; ")
@@ -196,7 +243,7 @@ def test_rows_come_from_stdin_too(trips: Table, place: Path, piped: bytes):
         (("update", "a.trips", "--set", "nope=1", "--yes"), 2, "there is no column nope"),
         (("update", "a.trips", "--where", "id = 1"), 2, "--set"),
         (("delete", "a.trips", "--where", "nope = 1"), 2, "there is no column nope"),
-        (("delete", "a.trips", "--key", "id", "--yes"), 2, "--key and --format are for --rows"),
+        (("delete", "a.trips", "--key", "id", "--yes"), 2, "--key, --format and the options of files are for --rows"),
         (("delete", "a.trips@1", "--yes"), 2, "a version never changes"),
         (("upsert", "a.trips", "twice.csv"), 2, "id"),
         (("upsert", "a.trips", "-"), 4, "stdin: is empty"),

@@ -6,8 +6,21 @@ from typing import Annotated
 
 import typer
 
-from underlay.cli.common.options import ColumnNames, Format, Json, LakeUrl, Output, StoreOptions, TableName, Where
+from underlay.cli.common.options import (
+    ColumnNames,
+    Format,
+    Json,
+    LakeUrl,
+    NoHive,
+    Output,
+    SourceOptions,
+    StoreOptions,
+    TableName,
+    Where,
+)
+from underlay.cli.common.text_options import MaxRecordBytes, read_size, with_text_options
 from underlay.cli.rows.commands import JsonRows, Limit, Parameters
+from underlay.ingest.rows.reading import Dialect
 from underlay.ingest.source.file_format import FileFormat
 
 DryRun = Annotated[
@@ -41,6 +54,7 @@ DataFormat = Annotated[
 ]
 
 
+@with_text_options
 def upsert(
     name: TableName,
     file: Annotated[str, typer.Argument(metavar="FILE", hidden=True, show_default=False)],
@@ -48,15 +62,20 @@ def upsert(
     token: Token = None,
     format: DataFormat = None,
     dry_run: DryRun = False,
+    *,
+    dialect: Dialect,
+    max_record: MaxRecordBytes = None,
+    no_hive: NoHive = False,
+    source_option: SourceOptions = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
     """Replace rows by their key, and add those that are new.
 
-    FILE is a path, URL or pattern of Parquet, CSV, TSV, JSON lines or Arrow IPC, or - for stdin. Columns that it lacks
-    stay as they are in rows that are replaced. A key that is null, or occurs twice in the file, is an error, and
-    nothing is changed.
+    FILE is a path, URL or pattern of Parquet, CSV, TSV, JSON lines or Arrow IPC, or - for stdin, and is read as
+    "underlay append" reads it. Columns that it lacks stay as they are in rows that are replaced. A key that is null, or
+    occurs twice in the file, is an error, and nothing is changed.
 
     \b
     Examples:
@@ -64,12 +83,17 @@ def upsert(
       underlay upsert taxi.trips 'fixes/*.parquet' --key trip_id --dry-run
     """
     from underlay.cli.changing.work import upsert_file
+    from underlay.cli.common.lake_choice import split_pairs
     from underlay.cli.common.table_choice import newest_table
+    from underlay.cli.rows.data_file import FileReading
 
+    reading = FileReading(kind=format, dialect=dialect, record_bytes=read_size(max_record), hive=not no_hive)
+    given = split_pairs(source_option or (), "--source-option")
     table = newest_table(lake, option, name)
-    upsert_file(table, file, format=format, key=key, token=token, dry_run=dry_run, json=json)
+    upsert_file(table, file, reading, given, key=key, token=token, dry_run=dry_run, json=json)
 
 
+@with_text_options
 def delete(
     name: TableName,
     where: Where = None,
@@ -87,6 +111,11 @@ def delete(
     token: Token = None,
     dry_run: DryRun = False,
     yes: KeepAsking = False,
+    *,
+    dialect: Dialect,
+    max_record: MaxRecordBytes = None,
+    no_hive: NoHive = False,
+    source_option: SourceOptions = None,
     lake: LakeUrl = None,
     option: StoreOptions = None,
     json: Json = False,
@@ -101,16 +130,21 @@ def delete(
       underlay delete taxi.trips --rows cancelled.csv --key trip_id
     """
     from underlay.cli.changing.work import delete_rows
+    from underlay.cli.common.lake_choice import split_pairs
     from underlay.cli.common.table_choice import newest_table
+    from underlay.cli.rows.data_file import FileReading
 
+    reading = FileReading(kind=format, dialect=dialect, record_bytes=read_size(max_record), hive=not no_hive)
+    given = split_pairs(source_option or (), "--source-option")
     table = newest_table(lake, option, name)
     delete_rows(
         table,
         where=where,
         param=param,
         rows=rows,
+        reading=reading,
+        options=given,
         key=key,
-        format=format,
         token=token,
         dry_run=dry_run,
         yes=yes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
 import pyarrow as pa
@@ -16,18 +16,18 @@ from underlay.cli.common.formats import RowsAs, choose_format
 from underlay.cli.common.output import need_yes, print_json, say, show_count
 from underlay.cli.common.table_choice import open_newest
 from underlay.cli.pm.choice import split_names
-from underlay.cli.rows.data_file import FileReading, columns_of, find_repeatable, read_data
+from underlay.cli.rows.data_file import FileReading, columns_of, find_repeatable, read_data, with_names
 from underlay.cli.rows.query import read_parameters
 from underlay.cli.rows.row_output import check_output, write_rows
 from underlay.errors import InvalidRequest
 from underlay.ingest.rows.reading import NewColumnsPolicy
-from underlay.ingest.source.file_format import FileFormat
 from underlay.ingest.source.find import source_options
 from underlay.local.clauses.reader import place_of
 from underlay.local.show.change import show_change
 from underlay.local.text.time_travel import quoted
 from underlay.local.text.words import words_of
 from underlay.schema.names import parse_path
+from underlay.store.open import Option
 from underlay.values.no_rows import no_rows
 
 _PLACE = re.compile(r"line (\d+), column (\d+)")
@@ -35,10 +35,18 @@ _BETWEEN = ", "
 
 
 def upsert_file(
-    table: Table, file: str, *, format: FileFormat | None, key: str | None, token: str | None, dry_run: bool, json: bool
+    table: Table,
+    file: str,
+    reading: FileReading,
+    options: Mapping[str, Option],
+    *,
+    key: str | None,
+    token: str | None,
+    dry_run: bool,
+    json: bool,
 ) -> None:
-    """Replace and add the rows of a file."""
-    rows = _rows_of(table, file, format)
+    """Replace and add the rows of a file. `options` are those of the file's store."""
+    rows = _rows_of(table, file, reading, options)
     _report(table, table.upsert(rows, split_names(key), token, dry_run=dry_run), is_dry_run=dry_run, json=json)
 
 
@@ -48,20 +56,23 @@ def delete_rows(
     where: str | None,
     param: Sequence[str] | None,
     rows: str | None,
+    reading: FileReading,
+    options: Mapping[str, Option],
     key: str | None,
-    format: FileFormat | None,
     token: str | None,
     dry_run: bool,
     yes: bool,
     json: bool,
 ) -> None:
     """Delete rows by a condition, by their keys, or all of them."""
-    if rows is None and (key is not None or format is not None):
-        raise InvalidRequest("--key and --format are for --rows", hint="Give --rows, a file with the keys to delete.")
+    if rows is None and (key is not None or options or reading != FileReading()):
+        raise InvalidRequest(
+            "--key, --format and the options of files are for --rows", hint="Give --rows, a file with the keys to delete."
+        )
     if where is None and rows is None and not dry_run:
         _confirm(f"{table.name}: all {len(table):,} rows would be deleted", yes=yes)
     named = split_names(key)
-    given = None if rows is None else _rows_of(table, rows, format, only=named or _key_of(table))
+    given = None if rows is None else _rows_of(table, rows, reading, options, only=named or _key_of(table))
     done = table.delete(
         where,
         rows=given,
@@ -186,13 +197,20 @@ def _key_of(table: Table) -> list[str]:
     return [leaves[field].path[0] for field in table.definition.key if field in leaves]
 
 
-def _rows_of(table: Table, file: str, format: FileFormat | None, *, only: Collection[str] | None = None) -> pa.Table:
+def _rows_of(
+    table: Table,
+    file: str,
+    reading: FileReading,
+    options: Mapping[str, Option],
+    *,
+    only: Collection[str] | None = None,
+) -> pa.Table:
     """The rows of the files that a name or pattern matches, or of stdin, with all of their columns, or `only` these."""
-    reading = FileReading(kind=format)
-    options = source_options([file], {}, table.stores.lake.url, table.stores.options)
-    with find_repeatable(file, reading, options) as found:
+    of_store = source_options([file], options, table.stores.lake.url, table.stores.options)
+    schema = table.snapshot().schema
+    with find_repeatable(file, reading, of_store) as found:
+        found = [with_names(data, schema) for data in found]
         known = {name.lower() for name in columns_of(found).names}
-        schema = table.snapshot().schema
         wanted = known if only is None else known.intersection(parse_path(name)[0].lower() for name in only)
         read = replace(schema, fields=tuple(field for field in schema.fields if field.name.lower() in wanted))
         others: NewColumnsPolicy = "error" if only is None else "ignore"

@@ -119,6 +119,17 @@ def columns_of(files: Sequence[DataFile]) -> pa.Schema:
     return infer_path_columns(uris, combine(seen))
 
 
+def with_names(data: DataFile, schema: TableSchema) -> DataFile:
+    """The file with names for its columns if it is CSV without any: those of the table, in order, that its path lacks."""
+    reading = data.reading
+    if data.kind not in (FileFormat.CSV, FileFormat.TSV) or not reading.dialect.is_positional:
+        return data
+    uri = "" if data.source is None or not reading.hive else data.source.uri
+    given = PathColumns.of(uri, RowRules(schema=schema, new_columns="ignore"))
+    names = tuple(field.name for field in schema.fields if field.name not in given.values)
+    return replace(data, reading=replace(reading, dialect=replace(reading.dialect, columns=names)))
+
+
 def read_data(
     data: DataFile, schema: TableSchema, *, new_columns: NewColumnsPolicy = "error"
 ) -> Iterator[tuple[pa.Table, int]]:
@@ -147,7 +158,7 @@ def read_data(
 
 def _misfit(data: DataFile, kind: FileFormat, rejected: Rejected) -> SchemaMismatch:
     unit = "row" if kind in (FileFormat.PARQUET, FileFormat.ARROW) else "line"
-    return SchemaMismatch(rejected.reason, place=f"{data.name}, {unit} {rejected.line}", hint="Nothing was added.")
+    return SchemaMismatch(rejected.reason, place=f"{data.name}, {unit} {rejected.line}", hint="Nothing was changed.")
 
 
 @contextmanager
