@@ -8,7 +8,8 @@ STAMP  := $(VENV)/.ready
 .PHONY: help setup page browser demo test test-all test-changed durations lint docs bench fuzz lock clean
 
 help:
-	@echo "make demo    set up, then ingest months of taxi trips on Spark, once and again, and ask about them"
+	@echo "make demo    set up, then ingest months of taxi trips on Spark, once and again, and ask about them;"
+	@echo "             SERVE=1 keeps the page open at the end"
 	@echo "make test    set up, then run the tests that every push must pass, in minutes"
 	@echo "make test-all      all of them: clusters, killed drivers, Spark Connect, storms at full size"
 	@echo "make test-changed  what the changes since main can break, by the import graph"
@@ -36,7 +37,7 @@ browser: $(STAMP)
 	@$(BIN)/python -m tests.page.chromium --if-possible
 
 demo: $(STAMP) page
-	$(BIN)/python -m underlay.cli.demo
+	$(BIN)/python -m underlay.cli.demo $(if $(SERVE),--serve)
 
 GATE   := not own_jvm and not storm
 # Three on two cores: tests wait for disks, servers and Java half of the time.

@@ -14,6 +14,7 @@ import underlay as ul
 from tests.cli.command import underlay
 from underlay.cli.demo import __main__ as demo
 from underlay.cli.demo import trips as demo_trips
+from underlay.server.page import built_page
 from underlay.spark import forget
 
 pytestmark = pytest.mark.local_only
@@ -42,6 +43,9 @@ def test_trips_are_ingested_once_and_its_commands_work(small: Path, capsys: pyte
     assert "arrives whole: 1 source, 1,000 rows" in text
     assert "The table has 6,050 trips" in text
     assert text.count("were left out by metadata alone") == 2
+    is_built = (Path(built_page.__file__).parent / "built" / "index.html").is_file()
+    assert ("sent the page and" if is_built else "has no page (make page builds it)") in text
+    assert " counted 6,050 trips; it was stopped again." in text
     proposed = text.partition("Try next:\n")[2].splitlines()[:-1]
     assert len(proposed) == 6
     for line in proposed:

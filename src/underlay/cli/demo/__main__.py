@@ -1,4 +1,4 @@
-"""`make demo`: ingests months of taxi trips on Spark, twice, and queries them on Spark and in process.
+"""`make demo`: ingests months of taxi trips on Spark, twice, queries them on Spark and in process, and serves the page.
 
 Everything printed is measured in this run, and every answer is compared with the one expected from the trips.
 """
@@ -15,6 +15,7 @@ from typing import NamedTuple
 from underlay.api.lake import Lake, connect
 from underlay.api.table import Table
 from underlay.cli.common.output import show_bytes, show_count
+from underlay.cli.demo.page import PORT, can_serve, check_count, has_page, is_free, keep_open, serving
 from underlay.cli.demo.trips import COLUMNS, JFK, Delivered, deliver
 from underlay.errors import Inconsistent, InvalidRequest, Unavailable, UnderlayError, exit_code
 from underlay.ingest.run.summary import Summary
@@ -106,6 +107,7 @@ def show(folder: Path) -> Iterator[str]:
     yield from _ingest(lake, engine, folder / "sources", given)
     yield from _ask(lake, table, engine)
     yield from _look_back(table)
+    yield from _serve_once(folder / "lake", given)
     yield from what_next(folder)
 
 
@@ -208,10 +210,36 @@ def _look_back(table: Table) -> Iterator[str]:
     yield ""
 
 
+def _serve_once(lake: Path, given: Delivered) -> Iterator[str]:
+    yield "6. SQL over HTTP, and a page in the browser:"
+    if not can_serve():
+        yield '     the libraries of the server are not installed: pip install "underlay[server]"'
+        yield ""
+        return
+    with serving(lake) as (url, _):
+        check_count(url, NAME, given.trips)
+        page = "sent the page and" if has_page(url) else "has no page (make page builds it), but it"
+    yield f"     {url} {page} counted {given.trips:,} trips; it was stopped again."
+    yield "     To open the page: make demo SERVE=1; or serve the lake as it is, and open the address that it says:"
+    yield f"       {_command()} serve --lake {lake}"
+    yield ""
+
+
+def _keep_serving(lake: Path) -> None:
+    """Until the server ends, or Ctrl-C. Says the address of the page."""
+    with serving(lake, PORT if is_free(PORT) else 0) as (url, server):
+        print(f"\nThe page is at {url}/ and Ctrl-C stops it.", flush=True)
+        keep_open(server)
+
+
+def _command() -> Path:
+    command = Path(sys.executable).with_name("underlay")
+    return command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+
+
 def what_next(folder: Path) -> Iterator[str]:
     """Commands to try on the lake that the demo leaves."""
-    command = Path(sys.executable).with_name("underlay")
-    shown = command.relative_to(Path.cwd()) if command.is_relative_to(Path.cwd()) else command
+    shown = _command()
     at = f"--lake {folder / 'lake'}"
     yield "Try next:"
     yield f'  {shown} sql "select PULocationID, count(*) from {NAME} group by 1 order by 2 desc limit 5" {at}'
@@ -232,13 +260,20 @@ def _took(summary: Summary) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the demo in the given directory, `demo-data` by default. Returns an exit code."""
-    if len(arguments) > 1 or any(argument.startswith("-") for argument in arguments):
-        print("usage: python -m underlay.cli.demo [DIRECTORY]   (default: demo-data)", file=sys.stderr)
+    """Run the demo in the given directory, `demo-data` by default; with --serve the page stays open. Returns an exit
+    code.
+    """
+    stays = "--serve" in arguments
+    folders = [argument for argument in arguments if argument != "--serve"]
+    if len(folders) > 1 or any(argument.startswith("-") for argument in folders):
+        print("usage: python -m underlay.cli.demo [--serve] [DIRECTORY]   (default: demo-data)", file=sys.stderr)
         return exit_code(InvalidRequest(""))
+    folder = Path(folders[0] if folders else "demo-data")
     try:
-        for line in show(Path(arguments[0] if arguments else "demo-data")):
+        for line in show(folder):
             print(line, flush=True)
+        if stays:
+            _keep_serving(folder / "lake")
     except UnderlayError as error:
         print(f"error: {error}", file=sys.stderr)
         return exit_code(error)
