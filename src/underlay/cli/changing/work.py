@@ -13,7 +13,7 @@ from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.update.result import Changed
 from underlay.cli.common.formats import RowsAs, choose_format
-from underlay.cli.common.output import need_yes, print_json, say, show_count
+from underlay.cli.common.output import is_confirmed, need_yes, print_json, say, show_count
 from underlay.cli.common.table_choice import open_newest
 from underlay.cli.pm.choice import split_names
 from underlay.cli.rows.data_file import FileReading, columns_of, find_repeatable, read_data, with_names
@@ -67,7 +67,8 @@ def delete_rows(
     """Delete rows by a condition, by their keys, or all of them."""
     if rows is None and (key is not None or options or reading != FileReading()):
         raise InvalidRequest(
-            "--key, --format and the options of files are for --rows", hint="Give --rows, a file with the keys to delete."
+            "--key, --format and the options of files are for --rows",
+            hint="Give --rows, a file with the keys to delete.",
         )
     if where is None and rows is None and not dry_run:
         _confirm(f"{table.name}: all {len(table):,} rows would be deleted", yes=yes)
@@ -233,8 +234,7 @@ def _confirm(what: str, *, yes: bool) -> None:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         need_yes(what)
-    import typer
+    if not is_confirmed(what):
+        import typer
 
-    if not typer.confirm(f"{what}. Do it?", err=True):
-        say("Nothing was changed.")
         raise typer.Exit(0)

@@ -261,6 +261,20 @@ def progress_bar(what: str) -> Iterator[Tell]:
         yield tell
 
 
+def is_confirmed(what: str) -> bool:
+    """Ask on the terminal whether to do it. Ctrl-C and the end of the input mean no."""
+    import typer
+
+    try:
+        is_wanted = typer.confirm(f"{what}. Do it?", err=True)
+    except typer.Abort:
+        say("")  # the answer's line has no end
+        is_wanted = False
+    if not is_wanted:
+        say("Nothing was changed.")
+    return is_wanted
+
+
 def need_yes(what: str) -> NoReturn:
     """Print what would be done, and end the command without doing it."""
     import typer

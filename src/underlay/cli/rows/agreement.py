@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from underlay.cli.common.output import say
+from underlay.cli.common.output import is_confirmed
 from underlay.errors import UnderlayError
 from underlay.local.text.words import words_of
 
@@ -26,7 +26,7 @@ def is_agreed(lake: Lake, text: str, *, yes: bool) -> bool:
         what = _what_is_lost(lake, text)
     except UnderlayError:
         return True
-    return what is None or _ask(what)
+    return what is None or is_confirmed(what)
 
 
 def _what_is_lost(lake: Lake, text: str) -> str | None:
@@ -53,15 +53,3 @@ def _what_is_lost(lake: Lake, text: str) -> str | None:
     if isinstance(statement, Update):
         return f"{name}: all {rows} would be updated"
     return f"{name}: the table would be dropped, with {rows} and all its versions"
-
-
-def _ask(what: str) -> bool:
-    import typer
-
-    try:
-        is_wanted = typer.confirm(f"{what}. Do it?", err=True)
-    except typer.Abort:
-        is_wanted = False
-    if not is_wanted:
-        say("Nothing was changed.")
-    return is_wanted
