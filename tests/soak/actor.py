@@ -310,8 +310,9 @@ def main(role: Role) -> None:
     threads = [Thread(target=run, args=(owner, chance.randrange(1 << 30))) for owner in owners]
     for thread in threads:
         thread.start()
-    if role.cares:
-        Thread(target=care, args=(lake, random.Random(role.seed), stop), daemon=True).start()
+    carer = Thread(target=care, args=(lake, random.Random(role.seed), stop), daemon=True) if role.cares else None
+    if carer is not None:
+        carer.start()
     while any(thread.is_alive() for thread in threads):
         if forked is not None and not stop.exists():
             fork_one(lake, forked, chance)
@@ -320,6 +321,8 @@ def main(role: Role) -> None:
         time.sleep(1)
     for thread in threads:
         thread.join()
+    if carer is not None:
+        carer.join()  # a lake that is closed under it would look like a fault
     lake.close()
     sys.exit(0 if len(ended) == len(owners) else 1)
 
