@@ -62,6 +62,10 @@ class Delta(Peer):
         """See System."""
         shutil.rmtree(self._written / name)
 
+    def name_in_sql(self, name: str) -> str:
+        """See System."""
+        return f"delta.`{self._written / name}`"
+
 
 class Iceberg(Peer):
     """Iceberg in a catalog that is a folder."""
@@ -110,6 +114,10 @@ class Iceberg(Peer):
     def remove(self, spark: SparkSession, name: str) -> None:
         """See System."""
         spark.sql(f"DROP TABLE new.bench.{name} PURGE")
+
+    def name_in_sql(self, name: str) -> str:
+        """See System."""
+        return f"new.bench.{name}"
 
     @staticmethod
     def _short(dataset: Dataset) -> str:

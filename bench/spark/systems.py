@@ -62,6 +62,9 @@ class System(Protocol):
     def remove(self, spark: SparkSession, name: str) -> None:
         """Delete a table that was appended to and is not used again."""
 
+    def name_in_sql(self, name: str) -> str:
+        """What SQL calls a table that was appended to."""
+
 
 class Plain:
     """Spark's own Parquet: a folder of files, known as a view."""
@@ -99,6 +102,10 @@ class Plain:
     def remove(self, spark: SparkSession, name: str) -> None:
         """See System."""
         shutil.rmtree(self._written / name)
+
+    def name_in_sql(self, name: str) -> str:
+        """See System."""
+        return f"parquet.`{self._written / name}`"
 
 
 class Underlay:
@@ -145,6 +152,10 @@ class Underlay:
         """See System."""
         self.new_tables(spark).drop_table(f"bench.{name}")
         shutil.rmtree(self._written / "lake" / "bench" / name)
+
+    def name_in_sql(self, name: str) -> str:
+        """See System."""
+        return f"bench.{name}"
 
     def new_tables(self, spark: SparkSession) -> Lake:
         """The lake of tables that are appended to."""

@@ -82,12 +82,17 @@ Requests = Open | OpenPlain | Ask | First | Plan | Create | Append | Count | Rem
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """How long it took, what came out, bytes that the JVM read, and requests of our driver to the store."""
+    """How long it took, what came out, bytes that the JVM read, and requests of our driver to the store.
+
+    `refused` says why a statement was not run, where the caller compares refusals.
+    """
 
     seconds: float
     values: list[float] = []
     read_bytes: int = 0
     requests: int | None = None
+    rows: list[str] = []
+    refused: str | None = None
 
 
 class Worker:
