@@ -194,10 +194,44 @@ def test_a_key_makes_a_change_once(served: Served):
         assert run(client, "select count(*) from shop.once").json()["rows"] == [[1]]
         other = run(client, "insert into shop.once values (2)", headers=headers)
         assert (other.status_code, other.json()["code"]) == (422, "key_reused")
-        for statement in list(served.service.known.values()):
-            served.server.config.app.state.service.known.pop(statement.id)  # as after a restart
-        assert run(client, sql, headers=headers).status_code == 200
+        forget_statements(served)
+        assert run(client, sql, headers=headers).json()["rows"] == first.json()["rows"]
         assert run(client, "select count(*) from shop.once").json()["rows"] == [[1]]
+
+
+def forget_statements(served: Served) -> None:
+    """As a restart does."""
+    served.service.known.clear()
+
+
+ONCE = {
+    "insert into shop.keyed select i, i from range(5) t(i)": [5, 0, 0, 5],
+    "insert into shop.keyed values (100, 1) returning a": None,
+    "update shop.keyed set b = b + 1 where a < 3": [3, 3, 0, 0],
+    "update shop.keyed set b = b + 1 where a in (select max(a) from shop.keyed)": [1, 1, 0, 0],
+    "update shop.keyed set b = b + 1 from (select 1 x) s where a = x": [1, 1, 0, 0],
+    "merge into shop.keyed t using (select 2 x union all select 77) s on t.a = s.x "
+    "when matched then update set b = b + 1 when not matched then insert (a, b) values (x, 0)": [2, 1, 0, 1],
+    "delete from shop.keyed where a in (select min(a) from shop.keyed)": [1, 0, 1, 0],
+    "delete from shop.keyed where b >= 0 and a >= 77": [2, 0, 2, 0],
+    "truncate shop.keyed": [4, 0, 4, 0],
+}
+
+
+def test_a_key_makes_every_change_of_rows_once_even_after_a_restart(served: Served):
+    with served.client("writer") as client:
+        run(client, "create table shop.keyed (a int, b int)")
+        for number, (sql, counts) in enumerate(ONCE.items()):
+            headers = {"Idempotency-Key": f"every {number}"}
+            first = run(client, sql, headers=headers)
+            assert first.status_code == 200, first.text
+            rows = run(client, "from shop.keyed order by all").json()["rows"]
+            forget_statements(served)
+            again = run(client, sql, headers=headers)
+            assert run(client, "from shop.keyed order by all").json()["rows"] == rows, sql
+            if counts is not None:
+                assert first.json()["rows"][0][:4] == counts
+                assert again.json()["rows"] == first.json()["rows"], sql
 
 
 def test_a_kept_result_is_read_in_windows_sorted_and_downloaded(client: httpx.Client):

@@ -21,11 +21,25 @@ from underlay.table.catalog.lifecycle import drop
 
 
 class ChangingLake:
-    """What `underlay.local.statements` needs. With a `token`, an INSERT is done only once, however often it is run."""
+    """What `underlay.local.statements` needs. With a `token`, a change of rows is done only once, however often it is
+    run.
+    """
 
     def __init__(self, context: LakeContext, *, token: str | None = None) -> None:
         self._context = context
         self._token = token
+
+    @property
+    def token(self) -> str | None:
+        """Marks commits of this statement."""
+        return self._token
+
+    def counts_of(self, name: str, version: int) -> Mapping[str, int]:
+        """What the commit of a version counted; empty if the version has expired."""
+        try:
+            return self._context.open_table(name).active().root(version).counts
+        except NotFound:
+            return {}
 
     def names(self) -> list[str]:
         """The names of all tables; empty if the lake does not exist."""
@@ -59,7 +73,8 @@ class ChangingLake:
     ) -> Changed:
         """Delete or update the chosen rows; `then` is called before the commit."""
         files = FileAccess(stores=self._context.stores, cache=self._context.cache)
-        return change_chosen(self._context.open_table(name), files, choose, operation, then=then, dry_run=dry_run)
+        opened = self._context.open_table(name)
+        return change_chosen(opened, files, choose, operation, then=then, token=self._token, dry_run=dry_run)
 
     def create_table(
         self,

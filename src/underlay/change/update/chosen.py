@@ -52,12 +52,13 @@ def change_chosen(
     operation: Operation,
     *,
     then: Callable[[], object] | None = None,
+    token: str | None = None,
     dry_run: bool = False,
 ) -> Changed:
     """Change the chosen rows of the newest version; they are chosen again when commits that matter came first.
 
-    `then` is called just before the commit. Raises CommitUnknown, SchemaMismatch for a value that does not fit, and
-    what `choose` and `then` raise.
+    `then` is called just before the commit. With a token this is done once. Raises CommitUnknown, SchemaMismatch for a
+    value that does not fit, and what `choose` and `then` raise.
     """
 
     def prepare(edit: RowEdit) -> None:
@@ -74,7 +75,7 @@ def change_chosen(
         if then is not None:
             then()
 
-    return commit_edit(table, files, operation, prepare, dry_run=dry_run)
+    return commit_edit(table, files, operation, prepare, token=token, dry_run=dry_run)
 
 
 def _changed(edit: RowEdit, chosen: ChosenRows, values: ChosenValues) -> Iterator[pa.Table]:

@@ -73,6 +73,7 @@ class _Changing:
         self._target: NamedTable = statement.target
         self._alias = statement.alias
         self._queries = queries
+        self._token = lake.token
         self._dry_run = dry_run
         self._name = find_target(statement.target, lake)
         self._table: StatementTable = lake.table(self._name)
@@ -99,7 +100,7 @@ class _Changing:
         for path, value in zip(paths, values, strict=True):
             named |= {path_text(path): value, format_column(path): value}
         with Located(named):
-            return self._table.update(texts, where, params=used, dry_run=self._dry_run)
+            return self._table.update(texts, where, params=used, token=self._token, dry_run=self._dry_run)
 
     def delete(self, statement: Delete) -> Changed:
         """Delete the rows for which the condition is true, or that match a row of a source."""
@@ -107,10 +108,11 @@ class _Changing:
             return self.merge(statement.source, statement.where, [_when(Action.DELETE, statement.source.piece)])
         where = statement.where
         if where is None:
-            return self._table.delete(dry_run=self._dry_run)
+            return self._table.delete(token=self._token, dry_run=self._dry_run)
         text = self._text(where, self._of_rows)
         with Located(where):
-            return self._table.delete(text, params=self._queries.values.used(where), dry_run=self._dry_run)
+            used = self._queries.values.used(where)
+            return self._table.delete(text, params=used, token=self._token, dry_run=self._dry_run)
 
     def merge(self, source: JoinedSource, on: Clause | None, clauses: Sequence[WrittenWhen]) -> Changed:
         """Change, delete and insert rows by those of a source."""
@@ -133,6 +135,7 @@ class _Changing:
             source.alias,
             self._alias,
             params=self._queries.values.used(*pieces),
+            token=self._token,
             dry_run=self._dry_run,
         )
         named: dict[str, Clause | None] = {"the condition": on or source.piece, "the source": source.piece}

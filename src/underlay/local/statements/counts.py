@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from underlay.change.rows.append import Appended
 from underlay.change.update.result import Changed
+from underlay.local.statements.lake import StatementLake
 
 _SCHEMA = pa.schema(
     [
@@ -29,14 +31,28 @@ class StatementCounts:
     inserted: int = 0
 
     @classmethod
-    def of(cls, done: Changed) -> StatementCounts:
-        """The counts of what a verb did."""
+    def of(cls, done: Changed, name: str, lake: StatementLake) -> StatementCounts:
+        """The counts of what a verb did to a table; for a repeated token those of the commit that did it."""
+        if done.is_repeat:
+            counts = lake.counts_of(name, done.version)
+            return cls(
+                version=done.version,
+                updated=counts.get("rows_updated", 0),
+                deleted=counts.get("rows_deleted", 0),
+                inserted=counts.get("rows_inserted", 0),
+            )
         return cls(
             version=done.version,
             updated=done.rows_updated,
             deleted=done.rows_deleted,
             inserted=done.rows_inserted,
         )
+
+    @classmethod
+    def of_insert(cls, done: Appended, name: str, lake: StatementLake) -> StatementCounts:
+        """The same for an INSERT."""
+        rows = lake.counts_of(name, done.version).get("rows_added", 0) if done.is_repeat else done.row_count
+        return cls(version=done.version, inserted=rows)
 
     def to_arrow(self) -> pa.Table:
         """One row."""

@@ -73,7 +73,12 @@ class StatementTable(Protocol):
         """How many rows the newest version has."""
 
     def delete(
-        self, where: str | None = None, *, params: Mapping[str, object] | None = None, dry_run: bool = False
+        self,
+        where: str | None = None,
+        *,
+        params: Mapping[str, object] | None = None,
+        token: str | None = None,
+        dry_run: bool = False,
     ) -> Changed:
         """Delete rows."""
 
@@ -83,6 +88,7 @@ class StatementTable(Protocol):
         where: str | None = None,
         *,
         params: Mapping[str, object] | None = None,
+        token: str | None = None,
         dry_run: bool = False,
     ) -> Changed:
         """Set columns of rows."""
@@ -95,6 +101,7 @@ class StatementTable(Protocol):
         target_alias: str = ...,
         *,
         params: Mapping[str, object] | None = None,
+        token: str | None = None,
         dry_run: bool = False,
     ) -> StatementMerge:
         """Change rows by those of a source."""
@@ -102,7 +109,7 @@ class StatementTable(Protocol):
     def evolve(self) -> Evolution:
         """Change the table's definition."""
 
-    def truncate(self) -> Changed:
+    def truncate(self, *, token: str | None = None) -> Changed:
         """Delete all rows."""
 
     def comment(self, text: str | None, column: str | None = None) -> object:
@@ -111,6 +118,13 @@ class StatementTable(Protocol):
 
 class StatementLake(Protocol):
     """A lake whose tables statements change."""
+
+    @property
+    def token(self) -> str | None:
+        """Marks commits: a change of rows with the same token is committed once, however often it is run."""
+
+    def counts_of(self, name: str, version: int) -> Mapping[str, int]:
+        """What the commit of a version counted; empty if the version has expired."""
 
     def names(self) -> list[str]:
         """The names of all tables."""

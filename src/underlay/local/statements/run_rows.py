@@ -27,10 +27,13 @@ def run_rows(statement: RowChange, lake: StatementLake, queries: StatementQuerie
         case Insert():
             return insert(statement, lake, queries)
         case Truncate():
-            return StatementCounts.of(lake.table(find_target(statement.target, lake)).truncate()).to_arrow()
+            name = find_target(statement.target, lake)
+            return StatementCounts.of(lake.table(name).truncate(token=lake.token), name, lake).to_arrow()
         case _:
             changed = change_rows(statement, lake, queries)
-            return StatementCounts.of(changed.done).to_arrow() if changed.answer is None else changed.answer
+            if changed.answer is not None:
+                return changed.answer
+            return StatementCounts.of(changed.done, find_target(statement.target, lake), lake).to_arrow()
 
 
 def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> pa.Table:
@@ -48,7 +51,7 @@ def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) ->
 
     rows = inserted_rows(statement, name, lake.table(name).schema, queries)
     done = lake.insert(name, rows, is_of_table=is_of_table, then=None if returning is None else answer)
-    return answers[-1] if answers else StatementCounts(version=done.version, inserted=done.row_count).to_arrow()
+    return answers[-1] if answers else StatementCounts.of_insert(done, name, lake).to_arrow()
 
 
 def inserted_rows(statement: Insert, name: str, schema: pa.Schema, queries: StatementQueries) -> ReadRows:
