@@ -9,6 +9,7 @@
     │   ├── SourceChanged
     │   ├── TableExists
     │   ├── TooManyRejected
+    │   ├── NotExportable
     │   └── Forbidden
     ├── NotFound          name something that exists: a file, a table, a version
     │   ├── TableNotFound
@@ -71,11 +72,8 @@ class UnderlayError(Exception):
 
     def __str__(self) -> str:
         text = f"{self.place}: {self.problem}" if self.place else self.problem
-        details = []
-        if self.expected is not None:
-            details.append(f"expected {self.expected}")
-        if self.found is not None:
-            details.append(f"found {self.found}")
+        given = {"expected": self.expected, "found": self.found}
+        details = [f"{word} {value}" for word, value in given.items() if value is not None]
         if details:
             text = f"{text} ({', '.join(details)})"
         if self.hint is None:
@@ -100,10 +98,8 @@ class UnderlayError(Exception):
 
 def _is_in(place: str, longer: str) -> bool:
     """Whether `longer` is `place` or begins with it. `place` may be a file's URL where `longer` has the path."""
-    for name in (place, unquote(place).removeprefix(_FILE)):
-        if longer.startswith(name) and longer[len(name) : len(name) + 1] in ("", ":", ","):
-            return True
-    return False
+    names = (place, unquote(place).removeprefix(_FILE))
+    return any(longer.startswith(name) and longer[len(name) : len(name) + 1] in ("", ":", ",") for name in names)
 
 
 def _rebuild(
@@ -159,6 +155,13 @@ class TooManyRejected(InvalidRequest):
     of the same batch were not committed."""
 
     code = "too_many_rejected"
+
+
+class NotExportable(InvalidRequest):
+    """Another format cannot represent the table truthfully. `refusals` says which columns and files, and what to do."""
+
+    code = "not_exportable"
+    refusals: tuple[object, ...] = ()
 
 
 class Forbidden(InvalidRequest):
@@ -264,10 +267,7 @@ class Busy(UnderlayError):
 
 
 class CommitConflict(Busy):
-    """Another commit came first and conflicts with this one. Nothing was changed.
-
-    `mine` and `theirs` are the ids of the two commits.
-    """
+    """Another commit came first and conflicts with this one. Nothing was changed. They are `mine` and `theirs`."""
 
     code = "commit_conflict"
     mine: str | None = None
@@ -351,8 +351,7 @@ _OS_HINTS = {
     errno.EDQUOT: "The disk quota is used up. Delete files or have it raised, and try again.",
     errno.EROFS: f"The file system is mounted read-only. {_SEE_LOG}, mount it for writing, and try again.",
     errno.EIO: f"The disk failed, or the network file system did. {_SEE_LOG} and try again.",
-    errno.EACCES: "Check who owns it and its permissions.",
-    errno.EPERM: "Check who owns it and its permissions.",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Check who owns it and its permissions."),
     errno.EMFILE: 'Close files or raise the limit of open files ("ulimit -n"), and try again.',
     errno.ENFILE: "The system has too many open files. Close some and try again.",
     errno.ESTALE: "The network file system lost the file. Mount it again and try again.",
@@ -375,8 +374,7 @@ def name_hint(wanted: str, names: Iterable[str], noun: str = "column") -> str:
     from difflib import get_close_matches  # only here, since `errors` is part of every import
 
     folded = {name.lower(): name for name in known}
-    near = [folded[name] for name in get_close_matches(wanted.lower(), folded, n=3)]
-    if near:
+    if near := [folded[name] for name in get_close_matches(wanted.lower(), folded, n=3)]:
         return f"Did you mean {' or '.join(near)}? There are {len(known)} {noun}s."
     return f"{noun.capitalize()}s: {', '.join(known[:_LISTED_NAMES])} and {len(known) - _LISTED_NAMES} more."
 

@@ -66,6 +66,7 @@ def test_codes_are_stable():
         "lease_held",
         "malformed",
         "new_column",
+        "not_exportable",
         "not_found",
         "registry_refused",
         "replaced",

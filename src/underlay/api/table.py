@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from underlay.api.changing.caring_table import CaringTable
+from underlay.api.changing.exporting_table import ExportingTable
 from underlay.api.opened.changes import Changes
 from underlay.api.opened.condition import Params, Where
 from underlay.api.opened.info import Version, describe
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from underlay.local.dataset.source import SnapshotSource
 
 
-class Table(CaringTable):
+class Table(ExportingTable):
     """A table of a lake: its newest version at every call, or pinned to one version.
 
     Made by `Lake.table` and `Lake.create_table`. Thread-safe.

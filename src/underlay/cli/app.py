@@ -16,6 +16,7 @@ from underlay.cli.care import compaction, deletions, service
 from underlay.cli.changing import commands as changing
 from underlay.cli.ending import run_to_its_end
 from underlay.cli.ingest import commands as ingest
+from underlay.cli.interop import commands as interop
 from underlay.cli.main import drop_output
 from underlay.cli.maintenance import commands as maintenance
 from underlay.cli.pm.commands import app as pm
@@ -110,6 +111,7 @@ _VERBS = (
     deletions.vacuum,
     deletions.health,
     service.care,
+    interop.export,
     serving.serve,
     maintenance.verify,
     maintenance.jobs,

@@ -9,6 +9,8 @@ _catalog/00000000000000000003.json
     _index/sources/<uuid>.arrow
     _index/hint, _index/intents/<job>, _index/jobs/<job>, _index/leases/<reader>
     _staging/<job>/…
+_iceberg/<dataset>/<table>/metadata/v8.metadata.json, …     exports, for other engines
+<dataset>/<table>/_delta_log/…
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from enum import StrEnum
 
 CATALOG = "_catalog"
 CATALOG_HINT = f"{CATALOG}/hint"
+ICEBERG = "_iceberg"
+"""The folder of the exports to Iceberg: a warehouse."""
 _SUFFIX = ".parquet"
 _IN_LAKE = "./"
 _ROOT = re.compile(r"\./|[^/]+://[^/]*/")
@@ -58,6 +62,18 @@ def catalog_key(number: int) -> str:
 def table_folder(dataset: str, table: str) -> str:
     """The folder of a new table with this name."""
     return f"{dataset}/{table}"
+
+
+def iceberg_folder(name: str) -> str:
+    """The folder, in a warehouse, of the table with this name."""
+    dataset, _, table = name.partition(".")
+    return f"{dataset}/{table}"
+
+
+def delta_log(table_folder: str) -> str:
+    """The folder of the export to Delta of the table in `table_folder`. It is in no revision, so that a glob of the
+    revision finds nothing that another engine left there."""
+    return f"{table_folder}/_delta_log"
 
 
 def file_name(first_block: int, token: int) -> str:

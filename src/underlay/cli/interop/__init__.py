@@ -1,0 +1,1 @@
+"""`underlay export`: tables for other engines."""

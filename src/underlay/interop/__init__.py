@@ -1,0 +1,1 @@
+"""Other table formats: their tables come in without a copy, and ours go out as theirs."""

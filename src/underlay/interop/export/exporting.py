@@ -1,0 +1,60 @@
+"""Exports a version of a table as a kind of table that other engines read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from underlay.errors import InvalidRequest
+from underlay.index.keys import ICEBERG as WAREHOUSE
+from underlay.index.keys import iceberg_folder
+from underlay.interop.exported.exported_version import Exported
+from underlay.interop.exported.places import ExportPlaces, unquoted
+from underlay.interop.exported.settings import DELTA, ExportSettings, check_kind
+from underlay.interop.iceberg.export import IcebergTarget, export_iceberg
+from underlay.interop.iceberg.folder import WarehouseFolder
+from underlay.store.open import open_store
+from underlay.store.store import Store
+from underlay.table.open_table import Head
+from underlay.table.versions.snapshot import Snapshot
+
+
+def export_version(
+    snapshot: Snapshot,
+    name: str,
+    head: Head,
+    kind: str,
+    settings: ExportSettings,
+    *,
+    to: str | None = None,
+    options: Mapping[str, str] | None = None,
+    dry_run: bool = False,
+) -> Exported:
+    """Export this version of the table `name`: into the lake, or into the folder at the URL `to`.
+
+    Raises NotExportable, unless it is a dry run; InvalidRequest; and what the store raises.
+    """
+    check_kind(kind)
+    lake = snapshot.store
+    if kind == DELTA:
+        raise InvalidRequest("Delta is not written yet")
+    places = ExportPlaces(lake.url, settings.base_url)
+    store, root, url = _warehouse(lake, places, to, options)
+    folder = iceberg_folder(name)
+    target = IcebergTarget(
+        folder=WarehouseFolder(store, f"{root}/{folder}" if root else folder),
+        location=f"{url}/{folder}",
+        places=places,
+        revision=head.revision.id,
+    )
+    return export_iceberg(snapshot, name, target, settings, dry_run=dry_run)
+
+
+def _warehouse(
+    lake: Store, places: ExportPlaces, to: str | None, options: Mapping[str, str] | None
+) -> tuple[Store, str, str]:
+    """The store of the warehouse, its folder there, and its URL."""
+    if to is None:
+        return lake, WAREHOUSE, places.of_key(WAREHOUSE)
+    is_alike = to.partition("://")[0] == lake.url.partition("://")[0] and not lake.url.startswith("file:")
+    store = open_store(to, options if is_alike else None)
+    return store, "", unquoted(store.url).rstrip("/")

@@ -1,0 +1,1 @@
+"""What an export is asked for, where files are for other engines, and what came of it."""

@@ -1,0 +1,1 @@
+"""Exports versions as Apache Iceberg tables: metadata, manifests and deletions, in a warehouse."""
