@@ -120,7 +120,7 @@ def columns_of(files: Sequence[DataFile]) -> pa.Schema:
 
 
 def with_names(data: DataFile, schema: TableSchema) -> DataFile:
-    """The file with names for its columns if it is CSV without any: those of the table, in order, that its path lacks."""
+    """The file with names for columns that CSV does not name: those of the table, in order, that its path lacks."""
     reading = data.reading
     if data.kind not in (FileFormat.CSV, FileFormat.TSV) or not reading.dialect.is_positional:
         return data
