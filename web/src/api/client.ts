@@ -1,6 +1,6 @@
 /** Requests to the service that served the page. The only module that calls `fetch`. */
 
-import type { Info, Problem, Rows, ScanPlan, Statement, TableDefinition } from "./types";
+import type { Completion, Info, Problem, Rows, ScanPlan, Statement, TableDefinition } from "./types";
 
 /** A refused or failed request, with the problem that the service told. */
 export class RequestFailed extends Error {
@@ -17,6 +17,7 @@ export interface RunRequest {
   timeout?: number;
   /** The client waits this many seconds for the end; then it asks again. */
   wait?: number;
+  tags?: Record<string, string>;
 }
 
 export interface WindowRequest {
@@ -43,6 +44,20 @@ export function useToken(value: string | null): void {
   token = value;
 }
 
+type Listener = (problem: Problem | null) => void;
+
+let listener: Listener = () => undefined;
+
+/** Have a function called after each request: with its problem, or null when it was answered. */
+export function onAnswer(called: Listener): void {
+  listener = called;
+}
+
+function failed(problem: Problem): RequestFailed {
+  listener(problem);
+  return new RequestFailed(problem);
+}
+
 /** The service's address: the page's own, so that any path of a proxy stays before it. */
 export function addressOf(path: string): URL {
   return new URL(path.replace(/^\//, ""), document.baseURI.split(/[?#]/)[0]);
@@ -56,7 +71,7 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
     answer = await fetch(addressOf(path), { ...init, headers });
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new RequestFailed({
+    throw failed({
       type: "/errors#unreachable",
       title: "Unreachable",
       status: 0,
@@ -66,7 +81,8 @@ export async function ask(path: string, init: RequestInit = {}): Promise<Respons
       retryable: true,
     });
   }
-  if (!answer.ok) throw new RequestFailed(await problemOf(answer));
+  if (!answer.ok) throw failed(await problemOf(answer));
+  listener(null);
   return answer;
 }
 
@@ -112,8 +128,8 @@ export const statement = (id: string, wait = 0, signal?: AbortSignal): Promise<S
   askJson(`/v1/statements/${id}${query({ wait })}`, signal === undefined ? {} : { signal });
 
 /** Cancel the statement and forget its rows. */
-export const forget = async (id: string): Promise<void> => {
-  await ask(`/v1/statements/${id}`, { method: "DELETE" });
+export const forget = async (id: string, isLast = false): Promise<void> => {
+  await ask(`/v1/statements/${id}`, { method: "DELETE", keepalive: isLast }); // kept alive: the page may be closing
 };
 
 /** A window of the kept rows as an Arrow stream. */
@@ -162,5 +178,5 @@ export const tableRows = (name: string, part: string, values: object = {}): Prom
 
 export const health = (name: string): Promise<Record<string, unknown>> => askJson(`/v1/tables/${named(name)}/health`);
 
-export const completion = (names?: string[]): Promise<Record<string, unknown>> =>
+export const completion = (names?: string[]): Promise<Completion> =>
   askJson(`/v1/completion${names === undefined ? "" : query({ tables: names.join(",") })}`);

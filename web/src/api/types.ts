@@ -117,3 +117,20 @@ export interface Rows {
   row_count: number;
   [fact: string]: unknown;
 }
+
+/** What a text can be completed with. With `tables=` only `columns`, by table. */
+export interface Completion {
+  keywords?: string[];
+  functions?: FunctionSignature[];
+  tables?: string[];
+  views?: string[];
+  columns?: Record<string, Column[]>;
+}
+
+export interface FunctionSignature {
+  name: string;
+  kind: string;
+  /** The names of the parameters, for each way to call it. */
+  parameters: string[][];
+  description: string | null;
+}
