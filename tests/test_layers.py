@@ -74,6 +74,7 @@ FOLDERS = [
     "change/define",
     "change",
     "hot/txn",
+    "hot/questdb",
     "hot",
     "ingest/rows",
     "ingest/source",

@@ -14,6 +14,7 @@ from typing import NamedTuple, TypeVar
 from deflate import crc32
 
 from underlay.errors import NotFound, Replaced
+from underlay.index.entry import NO_CRC
 from underlay.parquet.footer.tail import TAIL_BYTES
 from underlay.runtime.locks import ProcessLock
 from underlay.store.store import Store
@@ -89,11 +90,12 @@ def get_same_ranges(
 
 
 def current_etag(store: Store, key: str, known: KnownFile) -> str | None:
-    """The current etag of a file. One request. Raises Replaced when size or footer have changed; NotFound."""
+    """The current etag of a file. One request. Raises Replaced when size or footer have changed, or when the footer
+    was never read; NotFound."""
     end, found = store.get_tail(key, known.footer_bytes + TAIL_BYTES)
     footer = end[: max(len(end) - TAIL_BYTES, 0)]
     is_same = found.size_bytes == known.size_bytes and len(footer) == known.footer_bytes
-    if not is_same or crc32(footer) != known.footer_crc:
+    if not is_same or known.footer_crc == NO_CRC or crc32(footer) != known.footer_crc:
         raise Replaced(
             "the file was replaced since it was registered: its bytes differ",
             expected=f"{known.size_bytes} bytes, footer {known.footer_crc:#010x}",

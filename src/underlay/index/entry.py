@@ -15,6 +15,9 @@ import msgspec
 NO_COLUMN = -1
 """The position of a constant among the leaves of its file: there is none."""
 
+NO_CRC = 0
+"""The checksum of a footer that nobody has read: the file was registered through its sidecar."""
+
 
 class Flag(IntFlag):
     """What is known about one chunk."""
@@ -84,9 +87,10 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     size_bytes: int
     etag: str | None
     footer_bytes: int
-    """Length of the Thrift footer, without the 8 bytes after it."""
+    """Length of the Thrift footer, without the 8 bytes after it; 0 if the file does not end with the footer of these
+    rows, as one that grew since does not."""
     footer_crc: int
-    """CRC-32 of the Thrift footer."""
+    """CRC-32 of the Thrift footer, or `NO_CRC`."""
     layout: str
     """Id of the Parquet schema that the file was written with, see `FileLayout`."""
     block_rows: bytes

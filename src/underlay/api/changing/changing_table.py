@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from underlay.change.update.condition import Condition
 from underlay.change.update.edit import FileAccess
 from underlay.change.update.result import Changed
 from underlay.errors import InvalidRequest
+from underlay.hot.questdb.register import read_questdb_tables, split_questdb
 from underlay.table.versions.snapshot import Snapshot
 from underlay.values.literal import Literal
 
@@ -161,20 +163,25 @@ class ChangingTable(VersionedTable):
     ) -> registering.Registered:
         """Add existing Parquet files to the table without copying them: paths, URLs, patterns such as `data/*.parquet`.
 
+        `questdb:PATH` means the Parquet partitions of the QuestDB table in this directory, at its committed version.
         The files must never change. `ignore_surplus` allows columns that the table does not have, `hive` takes values
         from folders such as `year=2024`. Files that the table already has are refused, unless `skip_known` skips them
         or `refresh` replaces those whose bytes changed.
         """
-        return registering.register(
+        patterns, tables = split_questdb(files)
+        described, native = read_questdb_tables(tables, self._context.stores)
+        done = registering.register(
             self.writable(),
-            files,
+            patterns,
             self._context.stores,
             ignore_surplus=ignore_surplus,
             hive=hive,
             skip_known=skip_known,
             refresh=refresh,
             progress=progress,
+            described=described,
         )
+        return replace(done, native_partitions=native)
 
     def unregister(self, *files: str | PathLike[str]) -> unregistering.Unregistered:
         """Remove registered files from the table: paths, URLs, folders, patterns. The files themselves stay."""

@@ -67,10 +67,14 @@ class Registered:
     """Files that were already part of the table, with the same bytes if that was checked."""
     replaced_count: int = 0
     """Files that were part of the table with other bytes; they are in `file_count` too."""
+    native_partitions: tuple[str, ...] = ()
+    """Partitions of QuestDB's tables that were left out, since only QuestDB can read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Read:
+class ReadFile:
+    """A file and the footer that describes it: its own, or one made from a sidecar."""
+
     place: FilePlace
     footer: bytes
     path: str
@@ -94,8 +98,10 @@ def register(
     skip_known: bool = False,
     refresh: bool = False,
     progress: Progress | None = None,
+    described: Sequence[ReadFile] = (),
 ) -> Registered:
-    """Make these files part of the table, all or none. They stay where they are and must never change.
+    """Make these files part of the table, all or none. They stay where they are and must never change. The files in
+    `described` are not opened.
 
     One request for each file, a second for a footer beyond the first guess. Columns are matched by name; with `hive`,
     columns given by the folders of a path (`year=2024/`) are constants of the file. `skip_known` leaves files alone
@@ -104,10 +110,10 @@ def register(
     Unsupported. If the table has checks, the columns that they name are read.
     """
     files = find_files([path_text(pattern) for pattern in patterns], stores)
-    if not files:
+    if not files and not described:
         raise InvalidRequest("no files to register")
     _check_foreign(files, table, stores)
-    reads = _read_all(files, progress)
+    reads = [*(_read_all(files, progress) if files else ()), *described]
     options = _Options(ignore_surplus=ignore_surplus, hive=hive, skip_known=skip_known, refresh=refresh)
     done = commit_change(table, Operation.REGISTER, lambda change: _prepare(change, reads, options, stores))
     counts = done.head.root.counts if done.is_new else {}
@@ -136,8 +142,8 @@ def _check_foreign(files: Sequence[FoundFile], table: OpenTable, stores: FileSto
         )
 
 
-def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Read]:
-    found: list[_Read] = []
+def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[ReadFile]:
+    found: list[ReadFile] = []
     for reads in _read_tasks(files):
         for read in reads:
             found.append(read)
@@ -146,7 +152,7 @@ def _read_all(files: Sequence[FoundFile], progress: Progress | None) -> list[_Re
     return found
 
 
-def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
+def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[ReadFile]]:
     """All footers, in order. Threads read them, unless there are many local files that are read without waiting: those
     are faster without threads."""
     stores = {file.place.store for file in files}
@@ -166,10 +172,10 @@ def _read_tasks(files: Sequence[FoundFile]) -> Iterator[list[_Read]]:
     yield from run_in_order(waiting, workers=at_once)
 
 
-def _read_footers(files: Sequence[FoundFile]) -> list[_Read]:
+def _read_footers(files: Sequence[FoundFile]) -> list[ReadFile]:
     """The footers of some files. Those of one writer have similar lengths, so each tells how much to read for the
     next."""
-    found: list[_Read] = []
+    found: list[ReadFile] = []
     guess = GUESS_BYTES
     for file in files:
         found.append(_read_footer(file, guess))
@@ -177,7 +183,7 @@ def _read_footers(files: Sequence[FoundFile]) -> list[_Read]:
     return found
 
 
-def _read_footer(file: FoundFile, guess_bytes: int) -> _Read:
+def _read_footer(file: FoundFile, guess_bytes: int) -> ReadFile:
     store, key = file.place
     try:
         end, described = store.get_tail(key, guess_bytes)
@@ -190,7 +196,7 @@ def _read_footer(file: FoundFile, guess_bytes: int) -> _Read:
     except UnderlayError as error:
         raise error if error.place and key in error.place else error.at(file.location) from None
     place = FilePlace(location=file.location, size_bytes=described.size_bytes, etag=described.etag)
-    return _Read(place=place, footer=footer, path=file.path)
+    return ReadFile(place=place, footer=footer, path=file.path)
 
 
 def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> memoryview:
@@ -198,7 +204,7 @@ def _rest(store: Store, key: str, begin: int, end: int, etag: str | None) -> mem
     return data
 
 
-def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options, stores: FileStores) -> None:
+def _prepare(transaction: Transaction, reads: Sequence[ReadFile], options: _Options, stores: FileStores) -> None:
     reads, replaced = _wanted(transaction.snapshot, reads, options)
     if not reads:
         return
@@ -232,8 +238,8 @@ def _prepare(transaction: Transaction, reads: Sequence[_Read], options: _Options
 
 
 def _wanted(
-    snapshot: Snapshot, reads: Sequence[_Read], options: _Options
-) -> tuple[Sequence[_Read], dict[str, FileEntry]]:
+    snapshot: Snapshot, reads: Sequence[ReadFile], options: _Options
+) -> tuple[Sequence[ReadFile], dict[str, FileEntry]]:
     """The files to add, and by location the entries with other bytes that they replace."""
     known = snapshot.files_at({read.place.location for read in reads})
     if not known:
@@ -254,13 +260,17 @@ def _wanted(
     return [r for r in reads if r.place.location not in known or r.place.location in changed], changed
 
 
-def _is_same(read: _Read, entry: FileEntry) -> bool:
+def _is_same(read: ReadFile, entry: FileEntry) -> bool:
     """Whether a file has the bytes that its entry was made from, as far as its size and footer tell."""
+    if read.place.own_footer_bytes is not None:
+        return (read.place.size_bytes, read.place.etag) == (entry.size_bytes, entry.etag)
     facts = (read.place.size_bytes, len(read.footer), crc32(read.footer))
     return facts == (entry.size_bytes, entry.footer_bytes, entry.footer_crc)
 
 
-def _placed(transaction: Transaction, reads: Sequence[_Read], replaced: Mapping[str, FileEntry]) -> Sequence[_Read]:
+def _placed(
+    transaction: Transaction, reads: Sequence[ReadFile], replaced: Mapping[str, FileEntry]
+) -> Sequence[ReadFile]:
     """The files, with locations that no version uses for other bytes."""
     if not replaced and not transaction.base.may_return and not transaction.base.removed:
         return reads
@@ -269,7 +279,7 @@ def _placed(transaction: Transaction, reads: Sequence[_Read], replaced: Mapping[
 
 
 def _read_files(
-    reads: Sequence[_Read], constants: Sequence[Constants], schema: TableSchema, ignore_surplus: bool
+    reads: Sequence[ReadFile], constants: Sequence[Constants], schema: TableSchema, ignore_surplus: bool
 ) -> ManyFiles:
     """All files, some at a time: intermediate values take more memory than the results.
 

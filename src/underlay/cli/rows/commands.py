@@ -117,10 +117,14 @@ def register(
     year=2024 give the column year its value. The files must not change afterwards, unless they are registered again
     with --refresh.
 
+    questdb:PATH means the Parquet partitions of the QuestDB table in that directory, as QuestDB committed them. Only
+    its _txn and the partitions' sidecars are read.
+
     \b
     Examples:
       underlay register taxi.trips 'data/2024-*.parquet'
       underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus --skip-known
+      underlay register market.trades questdb:/var/lib/questdb/db/trades~12
     """
     from underlay.cli.common.table_choice import newest_table
     from underlay.cli.rows.write import register_files

@@ -11,6 +11,8 @@ from underlay.cli.common.output import print_json, progress_bar, say, show_count
 from underlay.cli.rows.data_file import DataFile, FileReading, find_data, read_data
 from underlay.ingest.source.find import source_options
 
+_SHOWN = 5
+
 Told = Callable[[int, int], None]
 
 
@@ -70,7 +72,11 @@ def register_files(
         )
     if json:
         counts = {"table": table.name, "version": done.version, "rows": done.row_count, "files": done.file_count}
-        more = {"known": done.known_count, "replaced": done.replaced_count} if skip_known or refresh else {}
+        more: dict[str, object] = {}
+        if skip_known or refresh:
+            more |= {"known": done.known_count, "replaced": done.replaced_count}
+        if done.native_partitions:
+            more["native_partitions"] = list(done.native_partitions)
         print_json(counts | more)
         return
     rows, files = show_count(done.row_count, "row"), show_count(done.file_count, "file")
@@ -80,6 +86,12 @@ def register_files(
         say(f"{table.name}: version {done.version}, {files} with {rows} registered{replaced}{known}")
     else:
         say(f"{table.name}: nothing to register, so still version {done.version}{known}")
+    if done.native_partitions:
+        left_out = show_count(len(done.native_partitions), "native partition")
+        say(
+            f"{left_out} left out ({', '.join(done.native_partitions[:_SHOWN])}): only QuestDB can read them. Convert "
+            "them there with ALTER TABLE … CONVERT PARTITION TO PARQUET, and register again with --skip-known."
+        )
 
 
 def unregister_files(table: Table, patterns: Sequence[str], *, json: bool) -> None:

@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 from deflate import crc32
 
+from underlay.index.entry import NO_CRC
 from underlay.index.intake.statistics import LeafArrays
 from underlay.index.segment.arrays import I64, ChunkPlaces, ChunkStatistics, FileArrays, partition_array
-from underlay.parquet.footer.stack import Stack
+from underlay.parquet.footer.stack import Origin, Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +22,9 @@ class FilePlace:
     location: str
     size_bytes: int
     etag: str | None = None
+    own_footer_bytes: int | None = None
+    """For a file that is described by something else than its own footer, which nobody has read: that footer's length,
+    or 0 if bytes follow it. The index has no checksum of it then."""
 
 
 class StackArrays:
@@ -34,12 +38,13 @@ class StackArrays:
         self.block_rows: I64 = stack.row_counts
         count = len(places)
         none = np.zeros(count, np.int64)
+        footers = [_footer_facts(origin, place) for origin, place in zip(stack.origins, places, strict=True)]
         self.files = FileArrays(
             locations=pa.array([place.location for place in places], pa.string()),
             size_bytes=np.array([place.size_bytes for place in places], np.int64),
             etags=pa.array([place.etag for place in places], pa.string()),
-            footer_bytes=np.array([len(origin.raw) for origin in stack.origins], np.int64),
-            footer_crcs=np.array([crc32(origin.raw) for origin in stack.origins], np.int64),
+            footer_bytes=np.array([size for size, _ in footers], np.int64),
+            footer_crcs=np.array([crc for _, crc in footers], np.int64),
             layouts=pa.array(layouts, pa.string()),
             partitions=partition_array([()] * count),
             specs=none,
@@ -60,3 +65,10 @@ class StackArrays:
     def places(self, field: int) -> ChunkPlaces | None:
         """See Arrays."""
         return self._leaves[field].places if field in self._leaves else None
+
+
+def _footer_facts(origin: Origin, place: FilePlace) -> tuple[int, int]:
+    """Length and checksum of a file's own footer."""
+    if place.own_footer_bytes is not None:
+        return place.own_footer_bytes, NO_CRC
+    return len(origin.raw), crc32(origin.raw)

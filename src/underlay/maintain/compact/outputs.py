@@ -17,8 +17,8 @@ from deflate import crc32
 
 from underlay.cache.same_file import KnownFile, get_same_ranges
 from underlay.change.files.writer import NewFile
-from underlay.errors import Damaged
-from underlay.index.entry import FileEntry, FileLayout
+from underlay.errors import Damaged, Unsupported
+from underlay.index.entry import NO_CRC, FileEntry, FileLayout
 from underlay.index.intake.spliced import EntryPart, kind_of, spliced_entry
 from underlay.index.keys import RevisionKeys, file_name, is_own
 from underlay.parquet.footer.checks import check_ranges, check_readable
@@ -70,6 +70,12 @@ class StoredFile(NamedTuple):
 
     def read_footer(self) -> bytes:
         """The footer, which must be the one that the table knows."""
+        if self.entry.footer_crc == NO_CRC:
+            raise Unsupported(
+                "the file was registered through its sidecar, and its footer was never read",
+                place=self.entry.location,
+                hint="Scan the table and append its rows instead.",
+            )
         end = self.entry.size_bytes - TAIL_BYTES
         (data,) = self.read([ByteRange(end - self.entry.footer_bytes, end)])
         raw = bytes(data)

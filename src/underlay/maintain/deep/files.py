@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from underlay.cache.same_file import get_same_ranges
 from underlay.errors import ChecksumMismatch, Damaged, Malformed, NotFound, UnderlayError, Unsupported
-from underlay.index.entry import FileEntry
+from underlay.index.entry import NO_CRC, FileEntry
 from underlay.index.keys import is_own
 from underlay.index.partition_specs import bind_record, specs_of
 from underlay.index.root import Definition, PartitionFieldRecord, Root, decode_root
@@ -181,7 +181,9 @@ def _look(work: VerifyContext, history: History, said: _Said) -> _Outcome:
 
 
 def _read_footer(place: ObjectPlace, entry: FileEntry) -> Footer:
-    """The footer that the entry names. Raises Damaged, NotFound."""
+    """The footer that the entry names. Raises Damaged, NotFound, Unsupported."""
+    if entry.footer_crc == NO_CRC:
+        raise Unsupported("the file was registered through its sidecar, so its footer is not known")
     end = entry.size_bytes - TAIL_BYTES
     wanted = [ByteRange(0, len(MAGIC)), ByteRange(end - entry.footer_bytes, entry.size_bytes)]
     begin, last = get_same_ranges(place.store, place.key, wanted, known_file(entry))

@@ -6,7 +6,7 @@ and a column that those say nothing about is read as its physical type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pyarrow as pa
 
@@ -32,11 +32,17 @@ _ENCODING_NUMBERS = {
 }
 
 
-def to_footer(sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None) -> bytes:
+StatisticsOf = Callable[[int, int], Struct | None]
+"""The Thrift statistics of the chunk of a row group and a column."""
+
+
+def to_footer(
+    sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None, *, statistics: StatisticsOf | None = None
+) -> bytes:
     """The Thrift bytes of a footer that describes the sidecar's chunks.
 
-    Raises SchemaMismatch when the schema's leaves are not the sidecar's columns. The footer has no statistics: a reader
-    that uses it must not prune by it.
+    Raises SchemaMismatch when the schema's leaves are not the sidecar's columns. Without `statistics` the footer has
+    none: a reader that uses it must not prune by it. With them it says that each bound follows its type's order.
     """
     if isinstance(schema, pa.Schema):
         schema = FileSchema.of_arrow(schema)
@@ -49,19 +55,21 @@ def to_footer(sidecar: Sidecar, schema: FileSchema | pa.Schema | None = None) ->
         1: I32(1),
         2: elements,
         3: I64(int(sidecar.num_rows.sum())),
-        4: List(ThriftKind.STRUCT, tuple(_row_groups(sidecar, paths))),
+        4: List(ThriftKind.STRUCT, tuple(_row_groups(sidecar, paths, statistics))),
     }
     if key_values:
         pairs = (Struct({1: ThriftBinary(pair.key), 2: ThriftBinary(pair.value or b"")}) for pair in key_values)
         fields[5] = List(ThriftKind.STRUCT, tuple(pairs))
     fields[6] = ThriftBinary(_CREATED_BY)
+    if statistics is not None:
+        fields[7] = List(ThriftKind.STRUCT, (Struct({1: Struct({})}),) * sidecar.column_count)
     return encode(Struct(fields))
 
 
-def _row_groups(sidecar: Sidecar, paths: list[tuple[str, ...]]) -> Iterable[Struct]:
+def _row_groups(sidecar: Sidecar, paths: list[tuple[str, ...]], statistics: StatisticsOf | None) -> Iterable[Struct]:
     encoded_paths = [List(ThriftKind.BINARY, tuple(ThriftBinary(name.encode()) for name in path)) for path in paths]
     types = [column.physical_type for column in sidecar.columns]
-    for num_rows, chunks in zip(sidecar.num_rows.tolist(), sidecar.chunks, strict=True):
+    for block, (num_rows, chunks) in enumerate(zip(sidecar.num_rows.tolist(), sidecar.chunks, strict=True)):
         columns = []
         for column, (codec, encodings, _, _, _, num_values, begin, size, *_) in enumerate(chunks.tolist()):
             meta: dict[int, Value] = {
@@ -74,6 +82,9 @@ def _row_groups(sidecar: Sidecar, paths: list[tuple[str, ...]]) -> Iterable[Stru
                 7: I64(size),
                 9: I64(begin),
             }
+            known = None if statistics is None else statistics(block, column)
+            if known is not None:
+                meta[12] = known
             columns.append(Struct({2: I64(begin), 3: Struct(meta)}))
         total = int(chunks["size"].sum())
         yield Struct({1: List(ThriftKind.STRUCT, tuple(columns)), 2: I64(total), 3: I64(num_rows)})

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from underlay.cache.objects import DecodedCache
+from underlay.index.entry import NO_CRC
 from underlay.index.intake.statistics import chunk_begins
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.footer.minimal import Chunk
@@ -32,6 +33,8 @@ def is_cheaper_by_footers(choice: PartChoice, columns: Sequence[int]) -> bool:
     if by_places <= REQUEST_BYTES:
         return False
     files = distinct(choice.files)
+    if (segment.files.footer_crcs[files] == NO_CRC).any():  # their footers are unknown
+        return False
     return by_places > int(segment.files.footer_bytes[files].sum()) + len(files) * REQUEST_BYTES
 
 

@@ -18,11 +18,12 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from underlay.index.constants import unpack_constants
-from underlay.index.entry import FileConstant
+from underlay.index.entry import NO_CRC, FileConstant
 from underlay.index.segment.segment import Segment
 from underlay.plan.part import BoolArray, Numbers, Part
 from underlay.spark.files.read_schema import ReadColumns, reading_beside, reading_of
@@ -30,6 +31,7 @@ from underlay.table.versions.snapshot import Snapshot
 
 _OWN = ""
 _IN_LAKE = "."
+_NO_FOOTER = "?"
 _NO_GROUP = -1
 _MOST_CONSTANTS = 32
 """With more distinct sets of constants than this, a relation for each does not pay off."""
@@ -103,7 +105,8 @@ class FileGroups:
         """The groups of files of a kind: without deleted rows, and with."""
         if kind not in self._of_kind:
             layout, store, packed = kind
-            is_reached = store == _OWN or self._can_reach(self._snapshot.store.url if store == _IN_LAKE else store)
+            where = self._snapshot.store.url if store == _IN_LAKE else store
+            is_reached = store == _OWN or (store != _NO_FOOTER and self._can_reach(where))
             schema = self._snapshot.schema
             constants = tuple(one for one in unpack_constants(packed) if one.field in schema.leaf_by_id)
             is_reached = is_reached and not (constants and self._has_many_constants)
@@ -127,7 +130,10 @@ def _kinds_of(segment: Segment) -> _Kinds:
 def _find_kinds(segment: Segment) -> _Kinds:
     layouts = segment.files.layouts.dictionary_encode()
     found = pc.extract_regex(segment.files.locations, _STORE)
-    stores = pc.fill_null(pc.struct_field(found, "store"), _OWN).dictionary_encode()
+    # Spark reads the footer at a file's end, which is not that of the registered rows in one that grew since
+    ends_otherwise = pa.array((segment.files.footer_crcs == NO_CRC) & (segment.files.footer_bytes == 0))
+    named = pc.fill_null(pc.struct_field(found, "store"), _OWN)
+    stores = pc.if_else(ends_otherwise, _NO_FOOTER, named).dictionary_encode()
     names = [str(name) for name in stores.dictionary.to_pylist()]
     pairs = [(str(layout), store) for layout in layouts.dictionary.to_pylist() for store in names]
     numbers = layouts.indices.to_numpy().astype(np.int64) * len(names) + stores.indices.to_numpy()
