@@ -48,6 +48,7 @@ def connect(
     options: Mapping[str, str] | None = None,
     registry: str | None = None,
     max_staleness_seconds: float = 0.0,
+    hot: str | os.PathLike[str] | None = None,
 ) -> Lake:
     """The lake at a path or URL (`s3://bucket/lake`, `gs://…`, `az://…`, `memory://name`).
 
@@ -55,6 +56,8 @@ def connect(
     endpoint and region; credentials also come from the usual environment variables. `registry` is the metadata
     database: `postgresql://…`, `sqlite:////path`, `none`; else UNDERLAY_REGISTRY, else SQLite, in a local lake's folder
     or in the user's state directory. A table's newest version is looked up again only after `max_staleness_seconds`.
+    `hot` is the directory of hot partitions on this machine, else UNDERLAY_HOT: queries of a table's newest version see
+    its rows too.
     `with connect(…) as lake:` closes it at the end.
     """
     if not isinstance(url, str | os.PathLike | Store) or not url:
@@ -63,7 +66,8 @@ def connect(
         )
     store = url if isinstance(url, Store) else open_store(url, options)
     known = None if registry == "none" else _open_registry(registry, store)
-    return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds, registry=known)
+    place = os.fspath(hot) if hot is not None else os.environ.get("UNDERLAY_HOT")
+    return Lake(store, options=options, max_staleness_seconds=max_staleness_seconds, registry=known, hot=place)
 
 
 def _open_registry(url: str | None, store: Store) -> Registry | None:
@@ -83,6 +87,7 @@ class Lake(ExportingLake):
         max_staleness_seconds: float = 0.0,
         surroundings: Surroundings | None = None,
         registry: Registry | None = None,
+        hot: str | None = None,
     ) -> None:
         if not isinstance(store, Store):
             raise InvalidRequest(
@@ -94,6 +99,7 @@ class Lake(ExportingLake):
             max_staleness_seconds=max_staleness_seconds,
             surroundings=surroundings,
             registry=registry,
+            hot=hot,
         )
         self._lake = self._context.catalog
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
-from underlay.index.keys import plain_location
+from underlay.index.keys import HOT_FENCE, HOT_SCHEME, plain_location
 from underlay.plan import answers, explain
 from underlay.plan.assign import assign
 from underlay.plan.chunks import all_ranges, block_identities
@@ -18,8 +19,9 @@ from underlay.schema.names import find_leaf, parse_path
 class Plan:
     """A plan of one version of a table, made from metadata alone. Printing it explains it."""
 
-    def __init__(self, query: Query) -> None:
+    def __init__(self, query: Query, *, is_newest: bool = True) -> None:
         self._query = query
+        self._is_newest = is_newest
         self.choices: BlockPlan = query.plan
 
     @property
@@ -39,7 +41,7 @@ class Plan:
 
     def explain(self) -> str:
         """Step by step what was dropped and why, and what is read."""
-        text = explain.explain(self.choices)
+        text = "\n".join([explain.explain(self.choices), *self._hot_lines()])
         rest = self._query.rest
         if rest is None:
             return text
@@ -48,6 +50,24 @@ class Plan:
             for part, predicate in rest.explain():
                 lines.append(f"  {part}: {'only filters' if predicate == TRUE else f'prunes by {predicate}'}")
         return "\n".join(lines)
+
+    def _hot_lines(self) -> Iterator[str]:
+        """Which hot blocks are read, and which hot rows are not seen here."""
+        snapshot = self._query.snapshot
+        unseen = [name for name in snapshot.root.fences if name.startswith(HOT_FENCE)]
+        hot = getattr(snapshot, "hot", None)
+        if hot is not None:
+            unseen = [name for name in unseen if name != hot.identity.fence]
+            found = [
+                f"{_counted(len(file.blocks))} of {PurePosixPath(plain_location(file.location)).parent.name}"
+                for file in self.choices.files()
+                if file.location.startswith(f"{HOT_SCHEME}://")
+            ]
+            where = f"hot partitions of {hot.folder} at version {hot.record.version}"
+            yield f"{where}: {', '.join(found) if found else 'no block is read'}"
+        if unseen and self._is_newest:
+            others = "other " if hot is not None else ""
+            yield f"rows in {others}hot partitions are not seen here: only what was sealed ({', '.join(unseen)})"
 
     def to_dict(self) -> Mapping[str, object]:
         """The same for programs, as plain values."""
@@ -83,3 +103,7 @@ class Plan:
 
     def __str__(self) -> str:
         return self.explain()
+
+
+def _counted(blocks: int) -> str:
+    return f"{blocks} block" if blocks == 1 else f"{blocks} blocks"

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]  # an optional library without types
     import polars
 
+    from underlay.api.hot_writer import HotTableWriter
     from underlay.local.dataset.dataset import TableDataset
     from underlay.local.dataset.source import SnapshotSource
 
@@ -71,7 +72,7 @@ class Table(ExportingTable):
 
     def plan(self, columns: Sequence[str] | None = None, where: Where = None, *, params: Params | None = None) -> Plan:
         """What such a scan would read, and why it skips the rest."""
-        return Plan(self.query(columns, where, params))
+        return Plan(self.query(columns, where, params), is_newest=self._pinned is None)
 
     def changes(
         self, from_version: int, to_version: int | None = None, *, columns: Sequence[str] | None = None
@@ -225,9 +226,50 @@ class Table(ExportingTable):
         """The same table, pinned to a version that is already open."""
         return Table(self._opened, self._context, head)
 
+    def pinned(self) -> Table:
+        """The same table, pinned to what is read now: the newest version, with its hot partitions as they are."""
+        snapshot = self.snapshot()
+        head = self.read_head()
+        if head.root.version != snapshot.version:
+            head = Head(head.revision, travel.at_version(head.revision, snapshot.version))
+        return Table(self._opened, self._context, head, snapshot)
+
+    def hot(
+        self,
+        partition: str | None = None,
+        commit_interval_ms: float = 100,
+        *,
+        column: str | None = None,
+        dedup: bool | None = None,
+        most_pending_bytes: int = 256 << 20,
+        reader_age_seconds: float = 300.0,
+    ) -> HotTableWriter:
+        """The writer of this table's hot partitions: `with trips.hot(partition="day") as hot: hot.append(rows)`.
+
+        Rows are cut by the time of `column` into partitions of an `hour`, `day` (the default), `week`, `month`, `year`
+        or `none`; the column is by default the first timestamp of the table's order or partitions, or the only one.
+        `dedup`: of rows with equal keys only the last is kept; the key must have the column. Rows of `append_nowait`
+        are committed within `commit_interval_ms`; it waits when `most_pending_bytes` wait already. A query may open the
+        files that it planned for up to `reader_age_seconds`.
+
+        Raises LeaseHeld when there is another writer, InvalidRequest when the lake was opened without `hot=`.
+        """
+        from underlay.api.hot_writer import open_table_writer  # loads what compacts
+
+        return open_table_writer(
+            self.writable(),
+            self._context,
+            partition=partition,
+            commit_interval_ms=commit_interval_ms,
+            column=column,
+            is_deduplicated=dedup,
+            most_pending_bytes=most_pending_bytes,
+            reader_age_seconds=reader_age_seconds,
+        )
+
     def __len__(self) -> int:
         """How many rows the version that is read has, from metadata."""
-        return self.read_head().root.row_count
+        return self.snapshot().root.row_count
 
     def __bool__(self) -> bool:
         """True, also for a table without rows."""
@@ -244,9 +286,8 @@ class Table(ExportingTable):
     def _repr_html_(self) -> str:
         from underlay.local.show.html import as_html
 
-        head = self.read_head()
-        pinned = Table(self._opened, self._context, head)
-        caption = f"{self.name}, version {head.root.version}: {len(pinned):,} rows"
+        pinned = self.pinned()
+        caption = f"{self.name}, version {pinned.version}: {len(pinned):,} rows"
         return as_html(pinned.head(), caption=caption, has_more=len(pinned) > 10)
 
     def __repr__(self) -> str:

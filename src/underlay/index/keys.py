@@ -23,6 +23,11 @@ CATALOG = "_catalog"
 CATALOG_HINT = f"{CATALOG}/hint"
 ICEBERG = "_iceberg"
 """The folder of the exports to Iceberg: a warehouse."""
+HOT_SCHEME = "hot"
+"""The scheme in the location of a hot partition's file, which only snapshots of this process have, never a root:
+`hot:///srv/hot/taxi/trips/2024-01-01.7/data.parquet`."""
+HOT_FENCE = "hot:"
+"""The prefix of the fence of a hot table, which counts how often it was sealed. It never ends, as jobs do."""
 _SUFFIX = ".parquet"
 _IN_LAKE = "./"
 _ROOT = re.compile(r"\./|[^/]+://[^/]*/")

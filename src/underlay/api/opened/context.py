@@ -23,6 +23,7 @@ from underlay.table.versions.environment import Surroundings
 
 if TYPE_CHECKING:
     from underlay.cache.objects import DecodedCache
+    from underlay.hot.read.snapshot import HotReader
     from underlay.index.keys import RevisionKeys
     from underlay.index.root import Root, SegmentRef
     from underlay.index.segment.segment import Segment
@@ -50,8 +51,10 @@ class LakeContext:
         max_staleness_seconds: float = 0.0,
         surroundings: Surroundings | None = None,
         registry: Registry | None = None,
+        hot: str | None = None,
     ) -> None:
         self.registry = registry
+        self._hot = hot
         committed = WeakMethod(self._committed)  # the catalog must not keep its own context alive
         self.catalog = LakeCatalog(
             store,
@@ -77,6 +80,15 @@ class LakeContext:
         from underlay.scan.read.file_stores import FileStores
 
         return FileStores(self.catalog.store, self.options)
+
+    @cached_property
+    def hot(self) -> HotReader | None:
+        """Reads hot partitions, if a directory of them was given."""
+        if not self._hot:
+            return None
+        from underlay.hot.read.snapshot import HotReader
+
+        return HotReader(self._hot)
 
     @cached_property
     def cache(self) -> DecodedCache:

@@ -22,10 +22,13 @@ class VersionedTable:
         opened: OpenTable,
         context: LakeContext,
         pinned: Head | None = None,
+        snapshot: Snapshot | None = None,
     ) -> None:
+        """`pinned` is one version; `snapshot` then is what is read of it, with hot partitions as they were."""
         self._opened = opened
         self._context = context
         self._pinned = pinned
+        self._snapshot = snapshot
 
     @property
     def name(self) -> str:
@@ -33,8 +36,13 @@ class VersionedTable:
         return self._opened.name
 
     def snapshot(self) -> Snapshot:
-        """The version that is read, as the layers below represent it."""
-        return self._opened.snapshot(self.read_head())
+        """The version that is read, with its hot partitions, as the layers below represent it."""
+        if self._snapshot is not None:
+            return self._snapshot
+        head, hot = self.read_head(), self._context.hot
+        if self._pinned is not None or hot is None:
+            return self._opened.snapshot(head)
+        return hot.snapshot(self._opened, head, self._context.max_staleness_seconds)
 
     @property
     def stores(self) -> FileStores:

@@ -11,12 +11,12 @@ from __future__ import annotations
 import os
 import struct
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
 from underlay.errors import Damaged, Inconsistent, Truncated, Unavailable, UnderlayError, from_os_error
+from underlay.hot.txn.disk import HotDisk
 from underlay.hot.txn.layout import EXTENSION, HEADER_BYTES, MAX_EXTENSION_BYTES, SLOT, SLOT_STRIDE, SLOTS_OFFSET
 from underlay.hot.txn.record import TxnRecord, decode_record, encode_record, record_bytes
 from underlay.runtime.posix import need_posix, open_flags
@@ -26,10 +26,7 @@ WAIT_MS = 1000
 """QuestDB's own limit."""
 _I64 = struct.Struct("<q")
 _READ = open_flags("O_RDONLY", "O_CLOEXEC", "O_NONBLOCK")
-_WRITE = open_flags("O_RDWR", "O_CLOEXEC")
 _MOST_BYTES = 1 << 30
-
-PublishWrite = Callable[[int, bytes, int], None]
 
 
 class Slot(NamedTuple):
@@ -123,7 +120,7 @@ def slot_of(header: bytes, version: int) -> Slot:
     return Slot(*SLOT.struct.unpack_from(header, SLOTS_OFFSET + SLOT_STRIDE * (version & 1)))
 
 
-def create_txn(path: str | os.PathLike[str], record: TxnRecord) -> None:
+def create_txn(path: str | os.PathLike[str], record: TxnRecord, disk: HotDisk | None = None) -> None:
     """Put a new file in place, whole and durable or not at all; it must not exist. The version is any."""
     path = Path(path)
     data = encode_record(record)
@@ -131,16 +128,18 @@ def create_txn(path: str | os.PathLike[str], record: TxnRecord) -> None:
     _I64.pack_into(header, 0, record.version)
     sizes = (4 * len(record.symbol_counts), 32 * len(record.partitions))
     SLOT.struct.pack_into(header, SLOTS_OFFSET + SLOT_STRIDE * (record.version & 1), HEADER_BYTES, *sizes)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    disk = disk or HotDisk()
+    temporary = path.with_name(f".{path.name}.new")
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+        temporary.unlink(missing_ok=True)
+        descriptor = disk.open(temporary, create=True)
         try:
-            write_all(descriptor, bytes(header) + data, 0)
-            os.fsync(descriptor)
+            disk.write(descriptor, bytes(header) + data, 0)
+            disk.sync(descriptor)
         finally:
             os.close(descriptor)
-        os.link(temporary, path)
-        sync_directory(path.parent)
+        disk.link(temporary, path)
+        disk.sync_directory(path.parent)
     except OSError as error:
         raise from_os_error(error, str(path)) from error
     finally:
@@ -150,10 +149,11 @@ def create_txn(path: str | os.PathLike[str], record: TxnRecord) -> None:
 class TxnWriter:
     """Commits versions, one after the other. The caller holds the table's lock."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], disk: HotDisk | None = None) -> None:
         self.path = Path(path)
+        self._disk = disk or HotDisk()
         try:
-            self._descriptor = os.open(path, _WRITE)
+            self._descriptor = self._disk.open(self.path)
         except OSError as error:
             raise from_os_error(error, str(path)) from error
         try:
@@ -202,8 +202,8 @@ class TxnWriter:
         is_below = HEADER_BYTES + len(data) <= current.offset
         offset = HEADER_BYTES if is_below else current.offset + current.size_bytes + self._extension_bytes
         slot = Slot(offset, 4 * len(record.symbol_counts), 32 * len(record.partitions))
-        write_all(self._descriptor, data, offset)
-        write_all(self._descriptor, SLOT.struct.pack(*slot), SLOTS_OFFSET + SLOT_STRIDE * (record.version & 1))
+        self._disk.write(self._descriptor, data, offset)
+        self._disk.write(self._descriptor, SLOT.struct.pack(*slot), SLOTS_OFFSET + SLOT_STRIDE * (record.version & 1))
 
     @property
     def _extension_bytes(self) -> int:
@@ -211,27 +211,9 @@ class TxnWriter:
 
     def sync(self) -> None:
         """Sync what was written."""
-        os.fsync(self._descriptor)
+        self._disk.sync(self._descriptor)
 
     def publish(self, record: TxnRecord) -> None:
         """Make the prepared and synced record the newest: this is the commit. It is durable after `sync`."""
-        os.pwrite(self._descriptor, _I64.pack(record.version), 0)
+        self._disk.write(self._descriptor, _I64.pack(record.version), 0)
         self.newest = record
-
-
-def write_all(descriptor: int, data: bytes | memoryview, at: int) -> None:
-    """Write all of it."""
-    view = memoryview(data)
-    while view:
-        written = os.pwrite(descriptor, view, at)
-        at += written
-        view = view[written:]
-
-
-def sync_directory(path: Path) -> None:
-    """Make names in a directory durable."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
+from underlay.index.keys import HOT_FENCE
 from underlay.index.operation import Operation
 from underlay.index.root import Retention, Root
 from underlay.maintain.expire.choose import choose
@@ -151,7 +152,7 @@ def _newly_expired(before: Retention, after: Retention) -> Sequence[int]:
 def _ended_jobs(head: Head, holders: Holders, wanted: Retention) -> dict[str, int]:
     """Epochs of jobs without an intent that have not changed in any version that is kept."""
     fences = head.root.fences.items()
-    idle = {job: epoch for job, epoch in fences if job not in holders.intents}
+    idle = {job: epoch for job, epoch in fences if job not in holders.intents and not job.startswith(HOT_FENCE)}
     if not idle:
         return {}
     oldest: Root = head.revision.root(wanted.begin)

@@ -68,12 +68,14 @@ def convert(
     blooms: Mapping[Place, bytes] | None = None,
     external_blooms: bool = False,
     backfill: Mapping[int, tuple[int, int]] | None = None,
+    unused_bytes: int = 0,
+    seq_txn: int | None = None,
 ) -> bytes:
     """The sidecar of the Parquet file whose footer begins at `footer_offset`.
 
     `blooms` are the bitsets to inline; with `external_blooms` the places of the file's own filters are stored
     instead; with neither the sidecar has none. `backfill` gives bounds of the designated timestamp for row groups
-    that lack them.
+    that lack them. `unused_bytes` and `seq_txn` are those of the version; a file's own key may name another one.
     """
     check_readable(footer)
     key = read_questdb_key(footer.key_values, footer.column_count)
@@ -86,7 +88,8 @@ def convert(
     version = VersionFields(
         parquet_footer_offset=footer_offset,
         parquet_footer_length=len(footer.data),
-        seq_txn=key.seq_txn if key and key.seq_txn != -1 and generation != "9.4" else None,
+        unused_bytes=unused_bytes,
+        seq_txn=key.seq_txn if key and key.seq_txn != -1 and generation != "9.4" else seq_txn,
         external_blooms=tuple(
             tuple(places.get((row_group, column), (0, 0)) for column in bloom_columns)
             for row_group in range(footer.row_group_count if external_blooms and bloom_columns else 0)
@@ -96,6 +99,13 @@ def convert(
         header, bloom_columns=tuple(bloom_columns), external_blooms=external_blooms and bool(bloom_columns)
     )
     return create(header, _blocks(footer, chunks, longs, blooms or {}), version)
+
+
+def sidecar_blocks(footer: Footer, delta: int = 0) -> list[SidecarBlock]:
+    """The blocks of a file's sidecar, without filters, as if all its data lay `delta` bytes further on."""
+    chunks, longs = _chunks(footer, "10")
+    chunks["begin"] += np.uint64(delta)
+    return _blocks(footer, chunks, longs, {})
 
 
 def _chunks(footer: Footer, generation: Generation) -> tuple[ChunkArray, dict[Place, LongBounds]]:

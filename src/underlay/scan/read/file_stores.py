@@ -8,13 +8,17 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from underlay.errors import InvalidRequest
-from underlay.index.keys import RevisionKeys, in_lake, plain_location
+from underlay.index.keys import HOT_SCHEME, RevisionKeys, in_lake, plain_location
 from underlay.runtime.locks import ProcessLock, cached_property
+from underlay.runtime.posix import need_posix
 from underlay.store import Store, open_store
 from underlay.store.open import StoreOptions
 
 LOCAL = "file"
 """The scheme of local files' URLs: the only one whose paths are quoted."""
+
+
+_PATHS = (LOCAL, HOT_SCHEME)
 
 
 class ObjectPlace(NamedTuple):
@@ -45,20 +49,22 @@ class FileStores:
         if key is not None:
             return ObjectPlace(self.lake, key)
         scheme, _, rest = plain_location(location).partition("://")
-        return self.locate_path(scheme, unquote(rest) if scheme == LOCAL else rest)
+        return self.locate_path(scheme, unquote(rest) if scheme in _PATHS else rest)
 
     def locate_path(self, scheme: str, path: str) -> ObjectPlace:
         """Where `scheme://path` lies; the path is unquoted, and may be a pattern."""
         own_scheme, own_path = self._lake_path
         if scheme == own_scheme and path.startswith(f"{own_path}/"):
             return ObjectPlace(self.lake, path[len(own_path) + 1 :])
-        bucket, _, key = ("", "", path.lstrip("/")) if scheme == LOCAL else path.partition("/")
+        bucket, _, key = ("", "", path.lstrip("/")) if scheme in _PATHS else path.partition("/")
         if not key or not scheme:
             raise InvalidRequest(
                 "not the URL of an object", found=f"{scheme}://{path}", hint="Write s3://bucket/key or file:///path."
             )
         root = f"{scheme}://{bucket or '/'}"
         with self._lock:
+            if root not in self._opened and scheme == HOT_SCHEME:
+                self._opened[root] = _growing_files()
             if root not in self._opened:
                 is_alike = scheme == own_scheme and scheme != LOCAL
                 self._opened[root] = open_store(root, self.options if is_alike else None)
@@ -77,3 +83,10 @@ class FileStores:
     def _lake_path(self) -> tuple[str, str]:
         scheme, _, rest = self.lake.url.partition("://")
         return scheme, (unquote(rest) if scheme == LOCAL else rest).rstrip("/")
+
+
+def _growing_files() -> Store:
+    need_posix("hot partitions")
+    from underlay.scan.read.growing import GrowingStore  # after the check: its modules need POSIX
+
+    return GrowingStore("/")

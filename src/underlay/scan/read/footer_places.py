@@ -58,7 +58,7 @@ class FooterPlaces:
     def blocks(self, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks] | None:
         """The chunks of each block, None when the file's footer was not loaded."""
         footer = self._footers.get((file.part, file.row))
-        return None if footer is None else _blocks(footer, file, shape)
+        return None if footer is None else block_chunks(footer, file.blocks.tolist(), shape)
 
     def _footer(self, file: PlannedFile) -> Footer:
         store, key = self._locate(file.location)
@@ -72,7 +72,8 @@ class FooterPlaces:
         )
 
 
-def _blocks(footer: Footer, file: PlannedFile, shape: FileShape) -> Iterator[BlockChunks]:
+def block_chunks(footer: Footer, numbers: Sequence[int], shape: FileShape) -> Iterator[BlockChunks]:
+    """Where the wanted chunks of these blocks lie, by the file's own footer."""
     chunks, begins = footer.chunks, chunk_begins(stack_of(footer))
     statistics = chunks.statistics
     is_null = (
@@ -81,7 +82,7 @@ def _blocks(footer: Footer, file: PlannedFile, shape: FileShape) -> Iterator[Blo
         & (statistics.min_value.begin < 0)
         & (statistics.max_value.begin < 0)
     )
-    for number in file.blocks.tolist():
+    for number in numbers:
         found: dict[int, Chunk] = {}
         nulls = []
         for column in shape.columns:

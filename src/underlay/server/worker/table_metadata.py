@@ -186,7 +186,7 @@ class Looker:
 
 def _pinned(table: Table) -> Table:
     """The table, pinned to its current version."""
-    return table.at_head(table.read_head())
+    return table.pinned()
 
 
 def _rows(job: LookJob, table: Table, columns: Mapping[str, AnyType], rows: Sequence[Mapping[str, object]]) -> Looked:
