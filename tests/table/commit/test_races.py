@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -25,7 +26,7 @@ from underlay.errors import (
     JobTakenOver,
 )
 from underlay.index.operation import Operation
-from underlay.index.root import Root
+from underlay.index.root import Root, decode_root
 from underlay.schema.record import FieldRecord, SchemaRecord
 from underlay.store.testing.wrapper import Request, StoreMethod, StoreWrapper
 from underlay.table.commit.commit import commit
@@ -50,6 +51,27 @@ def test_updates_of_the_same_rows_conflict_and_both_are_named():
     assert raised.value.theirs == won.commit_id
     assert raised.value.mine not in (None, won.commit_id)
     assert won.commit_id in str(raised.value)
+    check(revision)
+
+
+def test_a_commit_that_lost_to_many_holds_one_of_their_roots_at_a_time():
+    """A root has a whole tail, and a compaction may take so long that thousands of commits come first."""
+    _, revision = new_table()
+    slow = appending(other_client(revision), "slow")
+    for number in range(200):
+        append(revision, f"file{number}")
+    stored = bytes(revision.store.get(revision.keys.root(60))[0])
+    tracemalloc.start()
+    try:
+        held = decode_root(stored)
+        root_bytes = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        commit(slow)
+        peak_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(held.tail) > 10
+    assert peak_bytes < 30 * root_bytes
     check(revision)
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from concurrent.futures import wait
+from itertools import chain
 from math import inf
 
 import msgspec
@@ -21,7 +22,7 @@ import msgspec
 from underlay.errors import Busy, CommitConflict, JobTakenOver, RevisionClosed, SnapshotExpired
 from underlay.index.change import Attachments, Change
 from underlay.index.keys import is_own
-from underlay.index.root import Root, Sources
+from underlay.index.root import Definition, Root, Sources
 from underlay.index.sources.tree import insert
 from underlay.index.state import advance, follow
 from underlay.runtime.threads import REQUESTS, side_by_side
@@ -209,21 +210,21 @@ class _Attempt:
         """Decide what the commits since our base mean for this change, and rebase onto the newest if it still holds."""
         # A winner with another parent means that the lake was replaced meanwhile: nothing we know about it holds.
         self.revision.check_parent(winner, self.head)
-        # All of them at once: rebasing onto the first only would lose the next race too.
-        roots = [winner, *self.revision.roots_after(winner)]
-        loader = self.transaction.load_segment
-        winners = []
-        for root in roots:
-            snapshot = Snapshot(self.revision.store, self.revision.keys, root, loader)
-            winners.append(Winner(root=root, added=snapshot.added_files() if self._must_know_files() else ()))
         mine = Mine(change=self._change, reads=self.transaction.reads, definition=self.head.definition)
-        self.head = roots[-1]
-        brought_back = self._token_brought_back(roots)
+        loader, winners = self.transaction.load_segment, []
+        # All of them at once: rebasing onto the first only would lose the next race too.
+        for root in chain([winner], self.revision.roots_after(winner)):
+            snapshot = Snapshot(self.revision.store, self.revision.keys, root, loader)
+            added = snapshot.added_files() if self._must_know_files() else ()
+            winners.append(Winner(root=_what_it_did(root, self.head.definition), added=added))
+            newest = root
+        self.head = newest
+        brought_back = self._token_brought_back(winners)
         if brought_back is not None:
             return brought_back
         match conflicts(mine, winners):
             case AlreadyCommitted(version):
-                return next(root for root in roots if root.version == version)
+                return newest if version == newest.version else self.revision.root(version)
             case Refuse() as refusal:
                 # A closed revision or a lost job explains it better, and tells the caller what to do.
                 self._check_head()
@@ -233,8 +234,8 @@ class _Attempt:
                 return again
         # Winners may have deleted other rows of the files that we change. Our entries of these files get their bits, or
         # the new root would bring those rows back.
-        for root in roots:
-            self._change = follow(self._change, root)
+        for one in winners:
+            self._change = follow(self._change, one.root)
         return self._swept()
 
     def _lose_to_expired(self) -> Root | Redo:
@@ -267,11 +268,11 @@ class _Attempt:
     def _snapshot_of_head(self) -> Snapshot:
         return Snapshot(self.revision.store, self.revision.keys, self.head)
 
-    def _token_brought_back(self, winners: list[Root]) -> Root | None:
+    def _token_brought_back(self, winners: list[Winner]) -> Root | None:
         """The version with our token if a winner's rollback brought it back. No rule can see that: the delta of a
         rollback names the version that it restored, not the tokens in it."""
         token = self._change.token
-        if token is None or all(root.delta.restored is None for root in winners):
+        if token is None or all(one.root.delta.restored is None for one in winners):
             return None
         found = self._snapshot_of_head().find_sources([token]).get(token)
         return None if found is None else self.revision.root(found.version)
@@ -281,6 +282,15 @@ class _Attempt:
         of registered files may, and a predicate must see what may match it."""
         has_foreign = any(not is_own(file.location) for file in self._change.files)
         return self.transaction.reads.may_match is not None or has_foreign
+
+
+def _what_it_did(root: Root, known: Definition) -> Root:
+    """A root without what its commit merely kept: the rules ask for what it changed, and thousands of commits may have
+    come first, each with the same files and the same definition."""
+    definition = known if root.definition == known else root.definition
+    return msgspec.structs.replace(
+        root, definition=definition, layouts=(), segments=(), tail=(), removed=(), deletes={}, sources=Sources()
+    )
 
 
 def _is_described_otherwise(head: Root, change: Change) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from math import inf
 
@@ -151,17 +151,17 @@ class Revision:
         """Raise Inconsistent unless `root` was made from `parent`."""
         check_parent(self.chain.keys, root.version, _ids(root), _known(parent))
 
-    def roots_after(self, root: Root) -> list[Root]:
-        """Every root after this one, in order. One request for each, and one more."""
-        found: list[Root] = []
+    def roots_after(self, root: Root) -> Iterator[Root]:
+        """Every root after this one, in order, one at a time: each holds a whole tail, and there may be thousands. One
+        request for each, and one more."""
+        first = root.version
         while (data := self.chain.find(root.version + 1)) is not None:
             following = self.decode(data, root.version + 1)
             self.check_parent(following, root)
-            found.append(following)
+            yield following
             root = following
-        if found:
-            self._keep(found[-1])
-        return found
+        if root.version > first:
+            self._keep(root)
 
     def publish(self, root: Root) -> Root | None:
         """Make `root` the next version; returns None on success, else the root that exists instead. Its base must have
