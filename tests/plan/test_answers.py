@@ -11,7 +11,7 @@ from tests.plan.worlds import stored
 from underlay.errors import UnknownColumn
 from underlay.index.deletion_vectors import pack
 from underlay.index.entry import FileEntry, Flag
-from underlay.plan.answers import exact_row_count, maximum, minimum
+from underlay.plan.answers import exact_row_count, lower_bound, maximum, minimum, upper_bound
 from underlay.plan.part import Part
 from underlay.plan.plan import BlockPlan, make_plan
 from underlay.prune.parse.sql import parse_where
@@ -70,6 +70,36 @@ def test_extremes_are_unknown_where_nan_may_be():
 def test_extremes_are_unknown_where_a_block_has_no_bounds():
     entries = [file_entry("a", SCHEMA, {"id": [[1]]}, clear=Flag.HAS_LOW), file_entry("b", SCHEMA, {"id": [[3]]})]
     assert extremes(plan_of(entries), 1) == (None, 3)
+
+
+def bounds(plan: BlockPlan, field: int) -> tuple[object, object]:
+    low, high = lower_bound(plan, field), upper_bound(plan, field)
+    return (None if low is None else low.as_py(), None if high is None else high.as_py())
+
+
+def test_bounds_are_known_with_deletions_and_where_texts_are_cut():
+    assert bounds(plan_of([file_entry("a", SCHEMA, {"id": [[1, 2], [None]]}, deleted=[0])]), 1) == (1, 2)
+    low, high = bounds(plan_of([file_entry("a", SCHEMA, {"name": [[b"k"], [b"k" * 100]]})]), 2)
+    assert low == "k"
+    assert str(high) >= "k" * 100
+
+
+def test_a_lower_bound_that_is_cut_in_a_character_stays_below():
+    value = "a" * 15 + "\u20ac" * 40
+    for begin in range(6):
+        text = "b" * begin + value
+        low, high = bounds(plan_of([file_entry("a", SCHEMA, {"name": [[text.encode()]]})]), 2)
+        assert str(low) <= text
+        assert str(high) >= text
+
+
+def test_no_bound_is_claimed_that_is_unknown():
+    assert bounds(plan_of([file_entry("a", SCHEMA, {"real": [[1.0, math.nan]]})]), 3)[1] is None
+    entries = [file_entry("a", SCHEMA, {"id": [[1]]}, clear=Flag.HAS_LOW), file_entry("b", SCHEMA, {"id": [[3]]})]
+    assert bounds(plan_of(entries), 1) == (None, 3)
+    assert bounds(plan_of([file_entry("a", SCHEMA, {"id": [[None]]})]), 1) == (None, None)
+    with pytest.raises(UnknownColumn):
+        lower_bound(plan_of([]), 99)
 
 
 def test_the_extreme_of_no_values_is_null():

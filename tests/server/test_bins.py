@@ -115,6 +115,7 @@ def test_the_span_of_all_doubles_is_counted_too(client: httpx.Client):
     for kind, y in (("histogram", ""), ("line", "0"), ("scatter", "0")):
         _, rows = bins(client, id, kind=kind, x=0, y=y, bins=3)
         assert [one["count"] for one in rows] == [1, 1, 1], kind
+    assert [one["count"] for one in bins(client, id, kind="histogram", x=0, bins=40)[1]] == [1, 1, 1]
     id = kept(client, "select unnest([9007199254740993, 9007199254740995]::bigint[]) as x")
     assert sum(int(str(one["count"])) for one in bins(client, id, kind="histogram", x=0)[1]) == 2
     id = kept(client, "select 5 as x, timestamp 'infinity' as t, timestamp 'epoch' as u")

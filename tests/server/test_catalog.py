@@ -154,6 +154,7 @@ def test_the_catalog_tells_columns_versions_files_and_differences(client: httpx.
     assert (table["row_count"], table["file_count"], table["sort_by"], table["version"]) == (2000, 2, ["id"], 2)
     id, zone, price = rows_of(client.get("/v1/tables/shop.blocks/columns"))
     assert (id["min"], id["max"], id["null_count"]) == ("0", "1999", 0)
+    assert (id["low"], id["high"]) == ("0", "1999")
     assert (zone["min"], zone["max"], price["null_count"]) == ("z0", "z6", 2000)
     assert [one["version"] for one in rows_of(client.get("/v1/tables/shop.blocks/versions"))] == [2, 1, 0]
     assert len(rows_of(client.get("/v1/tables/shop.blocks/versions", params={"most": 1}))) == 1

@@ -35,6 +35,40 @@ def maximum(plan: BlockPlan, field: int) -> AnyScalar | None:
     return _extreme(plan, field, Flag.IS_HIGH_EXACT)
 
 
+def lower_bound(plan: BlockPlan, field: int) -> AnyScalar | None:
+    """A value below which no matching row is, also where no row has it; None when metadata knows none."""
+    return _bound(plan, field, is_low=True)
+
+
+def upper_bound(plan: BlockPlan, field: int) -> AnyScalar | None:
+    """A value above which no matching row is, also where no row has it; None when metadata knows none."""
+    return _bound(plan, field, is_low=False)
+
+
+def _bound(plan: BlockPlan, field: int, *, is_low: bool) -> AnyScalar | None:
+    leaf = plan.schema.leaf_by_id.get(field)
+    if leaf is None:
+        raise UnknownColumn(f"there is no leaf column with id {field}")
+    if leaf.is_repeated or storage_of(leaf.type) is Storage.NONE:
+        return None
+    keys: list[Any] = []
+    for choice in plan.choices:
+        if not len(choice.blocks):
+            continue
+        bounds = block_bounds(choice.part.segment, leaf, choice.blocks)
+        (ranges,) = bounds.ranges
+        has_values = ~bounds.is_all_null
+        is_known = ranges.has_minimum if is_low else ranges.has_maximum & ~bounds.may_hold_nan  # NaN is above all
+        if not is_known[has_values].all():
+            return None
+        chosen = (ranges.minimum if is_low else ranges.maximum)[has_values]
+        keys += chosen.tolist() if len(chosen) < 2 else [chosen.min() if is_low else chosen.max()]
+    if not keys:
+        return None
+    # A writer may have cut a text in the middle of a character: without that a lower bound stays one.
+    return _value(min(keys) if is_low else max(keys), leaf.type, errors="ignore" if is_low else "replace")
+
+
 def _extreme(plan: BlockPlan, field: int, exact: Flag) -> AnyScalar | None:
     leaf = plan.schema.leaf_by_id.get(field)
     if leaf is None:
@@ -73,7 +107,7 @@ def _keys(choice: PartChoice, leaf: LeafColumn, exact: Flag) -> list[Any] | None
     return chosen.tolist() if len(chosen) < 2 else [chosen.min() if is_low else chosen.max()]
 
 
-def _value(key: Any, scalar: Scalar) -> AnyScalar:  # noqa: ANN401  # a key of any domain
+def _value(key: Any, scalar: Scalar, errors: str = "strict") -> AnyScalar:  # noqa: ANN401  # a key of any domain
     arrow = to_arrow_type(scalar)
     if scalar.kind is TypeKind.DECIMAL:
         octets = int(key).to_bytes(WIDE_DECIMAL_BYTES, "little", signed=True)
@@ -82,7 +116,7 @@ def _value(key: Any, scalar: Scalar) -> AnyScalar:  # noqa: ANN401  # a key of a
     stored = arrow
     match scalar.kind:
         case TypeKind.STRING:
-            value = pack_key(key, scalar).decode()
+            value = pack_key(key, scalar).decode(errors=errors)
         case TypeKind.BINARY | TypeKind.FIXED | TypeKind.UUID:
             value = pack_key(key, scalar)
         case TypeKind.FLOAT32 | TypeKind.FLOAT64:

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 
+import type { ScanPlan } from "../api/types";
 import { BlockMap } from "../blocks/BlockMap";
 import { Chart } from "../charts/Chart";
 import { Editor, type EditorHandle } from "../editor/Editor";
@@ -201,6 +202,8 @@ function PanePanel({ tab, run, editor }: PanelProps) {
   );
 }
 
+const NO_PLANS: ScanPlan[] = [];
+
 /** The chart or the block map of a run that ended well. */
 function OfRun({ pane, run }: { pane: Pane; run: Run | null }) {
   const statement = run?.statement ?? null;
@@ -212,7 +215,5 @@ function OfRun({ pane, run }: { pane: Pane; run: Run | null }) {
     if ((statement.columns ?? []).length === 0 || statement.row_count === 0) return <p class="message">There are no rows to draw.</p>;
     return <Chart key={statement.id} run={run} />;
   }
-  const plans = statement.plans ?? [];
-  if (plans.length === 0) return <p class="message">The statement read no table.</p>;
-  return <BlockMap key={statement.id} source={{ statement: statement.id, plans }} />;
+  return <BlockMap key={statement.id} source={{ statement: statement.id, plans: statement.plans ?? NO_PLANS }} />;
 }

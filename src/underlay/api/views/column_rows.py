@@ -23,7 +23,7 @@ Row = dict[str, object]
 _TEXT, _NUMBER, _YES = pa.string(), pa.int64(), pa.bool_()
 COLUMNS: dict[str, AnyType] = {
     "name": _TEXT, "type": _TEXT, "nullable": _YES, "comment": _TEXT, "default": _TEXT, "min": _TEXT, "max": _TEXT,
-    "null_count": _NUMBER, "bytes": _NUMBER, "blocks_with_bloom": _NUMBER,
+    "null_count": _NUMBER, "bytes": _NUMBER, "blocks_with_bloom": _NUMBER, "low": _TEXT, "high": _TEXT,
 }  # fmt: skip
 CHANGES: dict[str, AnyType] = {
     "file": _TEXT, "change": _TEXT, "rows": _NUMBER, "deleted_rows": _NUMBER, "bytes": _NUMBER,
@@ -31,7 +31,8 @@ CHANGES: dict[str, AnyType] = {
 
 
 def column_rows(table: VersionedTable) -> Iterator[Row]:
-    """One row for each leaf. `min` and `max` are exact, and missing where only a scan can tell."""
+    """One row for each leaf. `min` and `max` are exact, and missing where only a scan can tell; `low` and `high` are
+    bounds, also where no row has these values, such as after a deletion."""
     snapshot = table.snapshot()
     plan = table.query(None, None).plan
     fields = {field.name: field for field in snapshot.schema.fields}
@@ -50,6 +51,8 @@ def column_rows(table: VersionedTable) -> Iterator[Row]:
             "null_count": nulls,
             "bytes": size,
             "blocks_with_bloom": blooms,
+            "low": _shown(answers.lower_bound(plan, leaf.id)),
+            "high": _shown(answers.upper_bound(plan, leaf.id)),
         }
 
 

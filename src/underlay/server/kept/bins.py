@@ -267,7 +267,7 @@ def _nice(low: float, high: float, bins: int, kind: AnyType) -> tuple[float, flo
     begin = math.floor(low / width) * width
     if not math.isfinite(begin) or begin + width == begin:  # numbers so large that a bin is less than their last digit
         return low, max(high / bins - low / bins, math.ulp(low)), bins
-    return begin, width, max(1, math.floor((high - begin) / width) + 1)
+    return begin, width, max(1, math.floor(high / width - begin / width) + 1)
 
 
 def _round_up(width: float) -> float:
