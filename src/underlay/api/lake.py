@@ -11,7 +11,7 @@ from datetime import date, datetime
 from threading import Event
 from typing import TYPE_CHECKING, Self, Unpack
 
-from underlay.api.changing.exporting_lake import ExportingLake
+from underlay.api.importing_lake import ImportingLake
 from underlay.api.opened.context import LakeContext
 from underlay.api.opened.info import RevisionInfo, TableInfo
 from underlay.api.opened.moment import show_moment
@@ -76,7 +76,7 @@ def _open_registry(url: str | None, store: Store) -> Registry | None:
     return open_registry(url, store)
 
 
-class Lake(ExportingLake):
+class Lake(ImportingLake):
     """Tables in one place. Made by `connect`. Thread-safe."""
 
     def __init__(

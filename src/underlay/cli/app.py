@@ -12,7 +12,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from underlay import __version__
-from underlay.cli.care import compaction, deletions, service
+from underlay.cli.care import compaction, deletions, imports, service
 from underlay.cli.changing import commands as changing
 from underlay.cli.ending import run_to_its_end
 from underlay.cli.ingest import commands as ingest
@@ -92,7 +92,8 @@ _VERBS = (
     changing.delete,
     rows.register,
     rows.unregister,
-    compaction.import_registered,
+    imports.import_table,
+    imports.sync,
     lake.tables,
     table.show,
     rows.scan,
@@ -119,7 +120,7 @@ _VERBS = (
 )
 """The commands in the order of the help."""
 for _verb in _VERBS:
-    name = "import" if _verb is compaction.import_registered else None
+    name = "import" if _verb is imports.import_table else None
     app.command(name, cls=_SqlCommand if _verb is rows.sql else None)(_verb)
 app.add_typer(registry, name="registry")
 app.add_typer(pm, name="pm")

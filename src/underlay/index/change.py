@@ -15,6 +15,8 @@ from underlay.index.root import Definition, Retention, Root, SegmentRef, SourceR
 
 TOKEN = "token:"
 """The prefix of a source's URI that is not an object but a user's token for one append."""
+IMPORT = "import:"
+"""The URI under which a table that was imported notes the table of another system that it follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ class Operation(StrEnum):
     UPDATE = "update"
     MERGE = "merge"
     TRUNCATE = "truncate"
+    SYNC = "sync"
     UNREGISTER = "unregister"
     ROLLBACK = "rollback"
     # Files are rewritten, or versions and objects are deleted.
@@ -97,6 +98,7 @@ _CHANGING = frozenset(
         Operation.UPDATE,
         Operation.MERGE,
         Operation.TRUNCATE,
+        Operation.SYNC,  # its source may have changed rows, or rewritten files
         Operation.UNREGISTER,
         Operation.ROLLBACK,
     }

@@ -13,7 +13,7 @@ from tests.change.interrupting import InterruptingStore
 from tests.contract.worlds import add_column, drop_column
 from tests.end_to_end.lakes import NAME, SCHEMA, ids, quick, rows
 from tests.table.checker import Checker
-from underlay.change.register import register as module
+from underlay.change.register import read_footers as module
 from underlay.errors import Damaged, InvalidRequest, NotFound, SchemaMismatch
 from underlay.store.local import LocalStore
 from underlay.store.store import StoredObject

@@ -10,6 +10,7 @@ from underlay.api.changing.changing_table import ChangingTable
 
 if TYPE_CHECKING:
     from underlay.api.opened.condition import Params, Where
+    from underlay.interop.imports.follow import Synced
     from underlay.maintain.care.health import Health
     from underlay.maintain.care.vacuum import Vacuumed, VacuumProgress
     from underlay.maintain.compact.compact import Compacted, CompactProgress, CompactWorkers
@@ -62,6 +63,17 @@ class CaringTable(ChangingTable):
         from underlay.maintain.compact.import_files import import_files  # few processes need it
 
         return import_files(self.writable(), self.file_access, files, dry_run=dry_run, progress=progress)
+
+    def sync(self, *, progress: Progress | None = None) -> Synced:
+        """Bring an imported table (`Lake.import_table`) to its source's newest version: one commit with the files that
+        came and went since, none when nothing is new.
+
+        Raises SourceChanged when the source is another table or was rolled back, or when imported files or columns were
+        changed here: appended rows are fine.
+        """
+        from underlay.interop.import_table import sync_table  # few processes need it
+
+        return sync_table(self.writable(), self.file_access.stores, progress=progress)
 
     def expire(
         self,

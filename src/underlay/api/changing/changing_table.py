@@ -14,6 +14,7 @@ from underlay.change.define.check_data import DataCheck
 from underlay.change.define.evolution import Evolution, set_comment
 from underlay.change.register import register as registering
 from underlay.change.register import unregister as unregistering
+from underlay.change.register.read_footers import Progress
 from underlay.change.rows import append as appending
 from underlay.change.update import delete as deleting
 from underlay.change.update import overwrite as overwriting
@@ -159,7 +160,7 @@ class ChangingTable(VersionedTable):
         hive: bool = True,
         skip_known: bool = False,
         refresh: bool = False,
-        progress: registering.Progress | None = None,
+        progress: Progress | None = None,
     ) -> registering.Registered:
         """Add existing Parquet files to the table without copying them: paths, URLs, patterns such as `data/*.parquet`.
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from underlay.index.entry import FileEntry, FileLayout
+from underlay.index.root import Definition
 from underlay.index.segment.arrays import I64
 from underlay.index.segment.segment import Segment
 from underlay.index.segment.subset import FileSubset
@@ -31,20 +32,27 @@ def add_files(transaction: Transaction, entries: Sequence[FileEntry], layouts: I
             transaction.add_file(entry, by_id.get(entry.layout))
     else:
         schema = from_record(transaction.base.definition.schema)
-        _add_segments(transaction, Segment.of_entries(entries, schema), schema, layouts)
+        _add_segments(transaction, Segment.of_entries(entries, schema), transaction.base.definition, layouts)
 
 
-def add_segment_files(transaction: Transaction, files: Segment, layouts: Iterable[FileLayout]) -> None:
-    """Add all files of a segment; many of them need no entry each."""
-    if files.file_count <= _FEW:
-        add_files(transaction, files.entries(), layouts)
-    else:
-        _add_segments(transaction, files, from_record(transaction.base.definition.schema), layouts)
+def add_segment_files(
+    transaction: Transaction, files: Segment, layouts: Iterable[FileLayout], definition: Definition | None = None
+) -> None:
+    """Add all files of a segment; many of them need no entry each. `definition` is the table's new one, if it
+    changes."""
+    definition = definition or transaction.base.definition
+    entries = files.entries() if files.file_count <= _FEW else []
+    if entries and len(msgspec.json.encode(entries)) <= TAIL_BYTES:
+        add_files(transaction, entries, layouts)
+    elif files.file_count:
+        _add_segments(transaction, files, definition, layouts)
 
 
-def _add_segments(transaction: Transaction, files: Segment, schema: TableSchema, layouts: Iterable[FileLayout]) -> None:
+def _add_segments(
+    transaction: Transaction, files: Segment, definition: Definition, layouts: Iterable[FileLayout]
+) -> None:
     """Segments are cut along the order of the first column whose range the root keeps."""
-    fields = bounded_fields(transaction.base.definition)
+    schema, fields = from_record(definition.schema), bounded_fields(definition)
     rows = _in_order(files, schema, fields)
     parts = [files]
     if rows is not None:

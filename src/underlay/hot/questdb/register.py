@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from os import PathLike
 
 from underlay.change.register.find_files import find_files
-from underlay.change.register.register import ReadFile
+from underlay.change.register.read_footers import ReadFile
 from underlay.errors import NotFound
 from underlay.hot.questdb.footer import questdb_footer
 from underlay.hot.questdb.table_directory import ParquetPartition, QuestdbTable, read_questdb_table

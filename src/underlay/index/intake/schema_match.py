@@ -7,7 +7,7 @@ matched by name; upper and lower case differ.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
@@ -24,7 +24,21 @@ from underlay.schema.cast.adapt import SourceField, parts_of
 from underlay.schema.table_schema import TableSchema
 from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, TypeKind
 
-By = Literal["id", "name"]
+
+@dataclass(frozen=True)
+class ForeignNames:
+    """How files of another system name a table's columns: by ids, or by names where a file has no ids.
+
+    Elements of lists, and keys and values of maps, need no name.
+    """
+
+    ids: Mapping[int, int] = field(default_factory=dict)
+    """The table's field ids, by those in files; empty if ids in files mean nothing."""
+    names: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The names in files, by the table's field ids."""
+
+
+By = Literal["id", "name"] | ForeignNames
 NO_FIELD = -1
 _ID_BYTES = 8
 _SCHEMA_FIELD = b"\x29"
@@ -66,6 +80,8 @@ class _Matching:
     ignore_surplus: bool
     fields: list[int]
     given: frozenset[int] = frozenset()
+    by_ids: bool = False
+    """Whether the ids in this file say which column is which, not the names."""
     reasons: list[str] = field(default_factory=list)
     demands: list[Demand] = field(default_factory=list)
 
@@ -86,8 +102,12 @@ def match_schema(
 
     `given` are field ids of columns that have a value although the file lacks them.
     """
-    matching = _Matching(by, ignore_surplus, [NO_FIELD] * len(schema.leaves), given)
-    _match_fields(matching, (), shapes_of(schema), table.fields)
+    shapes = shapes_of(schema)
+    by_ids = by == "id" or (isinstance(by, ForeignNames) and bool(by.ids) and any(map(_has_id, shapes)))
+    matching = _Matching(by, ignore_surplus, [NO_FIELD] * len(schema.leaves), given, by_ids)
+    if isinstance(by, ForeignNames) and not by_ids and not by.names:
+        return Misfit(("Its columns have no field ids, and the source does not name them otherwise.",))
+    _match_fields(matching, (), shapes, table.fields)
     if matching.reasons:
         return Misfit(tuple(matching.reasons))
     fields = tuple(matching.fields)
@@ -115,27 +135,48 @@ def schema_of(elements: bytes) -> Schema:
     return read_schema(parse(_SCHEMA_FIELD + elements + b"\x00"))
 
 
+def _has_id(shape: ColumnShape) -> bool:
+    return shape.node.field_id is not None or any(map(_has_id, shape.children))
+
+
 def _match_fields(
     matching: _Matching, path: tuple[str, ...], shapes: tuple[ColumnShape, ...], fields: tuple[Field, ...]
 ) -> None:
     """The columns of a file, or the children of one of its structs, with the fields that they may hold."""
-    keys = [shape.node.field_id if matching.by == "id" else shape.node.name for shape in shapes]
-    wanted = {wanted.id if matching.by == "id" else wanted.name for wanted in fields}
+    keys = _keys(matching, shapes, fields)
+    wanted = {_key(matching, wanted) for wanted in fields}
     counts = Counter(keys)
     for key, shape in zip(keys, shapes, strict=True):
         here = (*path, shape.node.name)
         if key in wanted and counts[key] > 1:
-            matching.refuse(here, f"is one of {counts[key]} columns of the file with the same {matching.by}")
+            kind = "id" if matching.by_ids else "name"
+            matching.refuse(here, f"is one of {counts[key]} columns of the file with the same {kind}")
         if key not in wanted and not matching.ignore_surplus:
             matching.refuse(here, "is in the file and not in the table")
     by_key = dict(zip(keys, shapes, strict=True))
     for wanted_field in fields:
         here = (*path, wanted_field.name)
-        found = by_key.get(wanted_field.id if matching.by == "id" else wanted_field.name)
+        found = by_key.get(_key(matching, wanted_field))
         if found is not None:
             _match(matching, here, found, wanted_field)
         elif wanted_field.is_required and wanted_field.default is None and wanted_field.id not in matching.given:
             matching.refuse(here, "is required in the table and not in the file")
+
+
+def _key(matching: _Matching, wanted: Field) -> int | str:
+    """By what a field of the table is found among `_keys`."""
+    return wanted.name if matching.by == "name" else wanted.id
+
+
+def _keys(matching: _Matching, shapes: tuple[ColumnShape, ...], fields: tuple[Field, ...]) -> list[int | str | None]:
+    """What each column of a file is called, in the words of the table; None for one that has no name there."""
+    by = matching.by
+    if not isinstance(by, ForeignNames):
+        return [shape.node.field_id if by == "id" else shape.node.name for shape in shapes]
+    if matching.by_ids:
+        return [None if shape.node.field_id is None else by.ids.get(shape.node.field_id) for shape in shapes]
+    ids = {name: wanted.id for wanted in fields for name in by.names.get(wanted.id, ())}
+    return [ids.get(shape.node.name) for shape in shapes]
 
 
 def _match(

@@ -1,4 +1,4 @@
-"""Some files of a segment in another order, or in other partitions, array by array."""
+"""Some files of a segment in another order, in other partitions, or with deleted rows, array by array."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 
 import numpy as np
+import pyarrow as pa
 
+from underlay.index import deletion_vectors as bitmaps
 from underlay.index.segment.arrays import I64, Arrays, ChunkPlaces, ChunkStatistics, FileArrays, partition_array
 from underlay.index.segment.packed import BoundColumn
 from underlay.parquet.thrift.tape import ragged_ranges
@@ -82,6 +84,17 @@ class PartitionedFiles:
     def __init__(self, arrays: Arrays, partitions: Sequence[Sequence[bytes | None]], spec: int) -> None:
         specs = np.full(len(partitions), spec, np.int64)
         self.files: FileArrays = replace(arrays.files, partitions=partition_array(partitions), specs=specs)
+        self.block_rows: I64 = arrays.block_rows
+        self.statistics = arrays.statistics
+        self.places = arrays.places
+
+
+class DeletedFiles:
+    """Other arrays with these deleted rows, as packed bitmaps; None for a file without any. See Arrays."""
+
+    def __init__(self, arrays: Arrays, deletes: Sequence[bytes | None]) -> None:
+        counts = np.array([0 if bits is None else bitmaps.count(bits) for bits in deletes], np.int64)
+        self.files: FileArrays = replace(arrays.files, deletes=pa.array(deletes, pa.binary()), deleted_rows=counts)
         self.block_rows: I64 = arrays.block_rows
         self.statistics = arrays.statistics
         self.places = arrays.places

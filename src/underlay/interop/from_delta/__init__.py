@@ -1,0 +1,1 @@
+"""Reads tables of Delta Lake: their log, columns and deletion vectors."""

@@ -1,0 +1,1 @@
+"""Reads folders of Parquet files with partitions in their paths, as Hive and Spark write them."""

@@ -1,0 +1,35 @@
+"""Opens a table of another system by its address, such as `delta:s3://bucket/table`."""
+
+from __future__ import annotations
+
+import re
+
+from underlay.errors import InvalidRequest
+from underlay.interop.from_delta.delta_source import DeltaSource
+from underlay.interop.from_hive.hive_source import HiveSource
+from underlay.interop.imports.source_table import TableSource
+from underlay.scan.read.file_stores import FileStores
+
+_SOURCES: dict[str, type[TableSource]] = {"delta": DeltaSource, "hive": HiveSource}
+_ADDRESS = re.compile(r"([a-z][a-z+]*):(.*)", re.DOTALL)
+
+
+def is_source(text: str) -> bool:
+    """Whether a text is the address of a table of another system, not a path."""
+    match = _ADDRESS.fullmatch(text)
+    return match is not None and match[1] in _SOURCES
+
+
+def open_source(address: str, stores: FileStores) -> TableSource:
+    """The table there. Makes no request. Raises InvalidRequest."""
+    match = _ADDRESS.fullmatch(address)
+    if match is None or match[1] not in _SOURCES or not match[2]:
+        kinds = ", ".join(f"{kind}:…" for kind in _SOURCES)
+        raise InvalidRequest(
+            "not the address of a table of another system",
+            found=address,
+            expected=kinds,
+            hint="Write delta:path/to/table, for example.",
+        )
+    opened: TableSource = _SOURCES[match[1]](match[2], stores)  # type: ignore[call-arg]  # a protocol has no constructor
+    return opened
