@@ -3,12 +3,14 @@ lists; every version reads the same for ever."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
@@ -16,6 +18,19 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import underlay
 from tests.change.interrupting import InterruptingStore
+from tests.change.update.machine_model import (
+    Condition,
+    Model,
+    Row,
+    arrow,
+    canonical,
+    conditions,
+    given,
+    keys,
+    numbers,
+    rows,
+    values,
+)
 from tests.end_to_end.lakes import memory, quick
 from tests.gate import sized
 from tests.table.checker import Checker
@@ -24,87 +39,7 @@ from underlay.errors import CommitConflict
 from underlay.store.testing.wrapper import StoreMethod
 
 NAME = "shop.items"
-Row = dict[str, Any]
 clients = st.sampled_from([0, 1])
-keys = st.integers(0, 12)
-numbers = st.none() | st.integers(-3, 3)
-floats = st.none() | st.sampled_from([0.0, -0.0, 1.5, -1.5, math.nan, math.inf])
-texts = st.none() | st.sampled_from(["", "a", "b", "é" * 70])
-rows = st.dictionaries(keys, st.tuples(numbers, floats, texts), max_size=6)
-"""Values of three columns by key."""
-
-
-@dataclass(frozen=True)
-class Condition:
-    """A condition as SQL, and when it is true."""
-
-    sql: str
-    holds: Callable[[Row], bool]
-
-
-def _number(text: str, test: Callable[[Any, Any], bool]) -> st.SearchStrategy[Condition]:
-    return st.integers(-3, 3).map(
-        lambda n: Condition(f"a {text} {n}", lambda row: row["a"] is not None and test(row["a"], n))
-    )
-
-
-conditions = st.one_of(
-    keys.map(lambda n: Condition(f"id = {n}", lambda row: row["id"] == n)),
-    keys.map(lambda n: Condition(f"id > {n}", lambda row: row["id"] > n)),
-    keys.map(lambda n: Condition(f"id % 3 = {n % 3}", lambda row: row["id"] % 3 == n % 3)),
-    _number("<", lambda a, n: a < n),
-    _number("<>", lambda a, n: a != n),
-    st.just(Condition("a is null", lambda row: row["a"] is None)),
-    st.just(Condition("f = 0", lambda row: row["f"] == 0)),
-    st.just(Condition("f > 1", lambda row: row["f"] is not None and (math.isnan(row["f"]) or row["f"] > 1))),
-    st.just(Condition("not (s = 'a')", lambda row: row["s"] is not None and row["s"] != "a")),
-)
-
-
-@dataclass(frozen=True)
-class Model:
-    """What a version is: its rows, and its columns beyond the first four with the value that older rows have."""
-
-    rows: tuple[Row, ...] = ()
-    extra: dict[str, int | None] = field(default_factory=dict)
-
-    def upserted(self, new: list[Row]) -> Model:
-        replaced = {row["id"] for row in new}
-        kept = [row for row in self.rows if row["id"] not in replaced]
-        return replace(self, rows=(*kept, *(self.whole(row) for row in new)))
-
-    def whole(self, row: Row) -> Row:
-        """With their defaults in the columns that were added."""
-        return self.extra | row
-
-    def without(self, condition: Condition) -> Model:
-        return replace(self, rows=tuple(row for row in self.rows if not condition.holds(row)))
-
-
-def given(chosen: dict[int, tuple[int | None, float | None, str | None]]) -> list[Row]:
-    return [{"id": key, "a": a, "f": f, "s": s} for key, (a, f, s) in chosen.items()]
-
-
-def arrow(found: list[Row]) -> pa.Table:
-    types = {"id": pa.int64(), "a": pa.int64(), "f": pa.float64(), "s": pa.string()}
-    return pa.table({name: pa.array([row[name] for row in found], kind) for name, kind in types.items()})
-
-
-def literal(value: float | str | None) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, str):
-        return f"'{value}'"
-    return f"'{value}'::double" if isinstance(value, float) else str(value)
-
-
-def values(found: list[Row]) -> str:
-    return ", ".join(f"({', '.join(literal(row[name]) for name in ('id', 'a', 'f', 's'))})" for row in found)
-
-
-def canonical(found: list[Row]) -> list[tuple[tuple[str, str], ...]]:
-    """Rows in an order, whatever theirs is; NaN equals NaN, and minus zero is not zero."""
-    return sorted(tuple((name, repr(value)) for name, value in sorted(row.items())) for row in found)
 
 
 class Verbs(RuleBasedStateMachine):
@@ -123,9 +58,11 @@ class Verbs(RuleBasedStateMachine):
             properties={"block_rows": in_blocks},
         )
         self.versions = [Model()]
+        self.is_partitioned = partitioned
         self.tags: dict[str, int] = {}
         self.lakes = [quick(self.store), quick(self.store)]
         self.count = 0
+        self.folder = TemporaryDirectory()
 
     @property
     def now(self) -> Model:
@@ -157,6 +94,40 @@ class Verbs(RuleBasedStateMachine):
         after = replace(self.now, rows=(*self.now.rows, *map(self.now.whole, fresh)))
         text = f"insert into {NAME} (id, a, f, s) values {values(fresh)}"
         self.change(client, after, lambda lake: lake.sql(text).to_arrow())
+
+    @rule(client=clients, new=rows, part=st.none() | st.tuples(numbers), has_extra=st.booleans())
+    def register(self, client: int, new: dict[int, Any], part: tuple[int | None] | None, has_extra: bool) -> None:
+        """Files of others, in blocks of two rows: `a` is in them, or in their path; columns that were added may be."""
+        known = {row["id"] for row in self.now.rows}
+        fresh = [row for row in given(new) if row["id"] not in known]
+        if not fresh:
+            return
+        if self.is_partitioned:  # a file of one partition
+            fresh = [row | {"a": fresh[0]["a"]} for row in fresh]
+        self.count += 1
+        folder = Path(self.folder.name)
+        written = arrow(fresh)
+        if part is not None:
+            fresh = [row | {"a": part[0]} for row in fresh]
+            written = written.drop_columns(["a"])
+            folder /= f"a={'__HIVE_DEFAULT_PARTITION__' if part[0] is None else part[0]}"
+        if has_extra:
+            fresh = [row | dict.fromkeys(self.now.extra, row["id"]) for row in fresh]
+            for name in self.now.extra:
+                written = written.append_column(name, written["id"].cast(pa.int32()))
+        folder.mkdir(exist_ok=True)
+        pq.write_table(written, folder / f"{self.count}.parquet", row_group_size=2)
+        after = replace(self.now, rows=(*self.now.rows, *map(self.now.whole, fresh)))
+        self.change(client, after, lambda lake: lake.table(NAME).register(folder / f"{self.count}.parquet"))
+
+    @rule(client=clients, imports=st.booleans())
+    def compact(self, client: int, imports: bool) -> None:
+        """The rows stay, wherever they are."""
+
+        def do(lake: underlay.Lake) -> object:
+            return lake.table(NAME).import_files() if imports else lake.table(NAME).compact()
+
+        self.change(client, self.now, do)
 
     @rule(client=clients, new=rows)
     def upsert(self, client: int, new: dict[int, Any]) -> None:
@@ -375,6 +346,10 @@ class Verbs(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "versions"):
             return
+        with self.folder:
+            self.check_everything()
+
+    def check_everything(self) -> None:
         memory_cache().start_afresh()
         lake = quick(self.store)
         for version in range(len(self.versions)):
