@@ -67,6 +67,11 @@ def running(
     master: str = "local[2]",
     spark_settings: Mapping[str, str] | None = None,
     root_path: str = "",
+    certificate: Path | None = None,
+    certificate_key: Path | None = None,
+    options: Mapping[str, object] | None = None,
+    lake: str | None = None,
+    registry: str = "none",
     fill: Callable[[Path], None] | None = None,
     **limits: float,
 ) -> Iterator[Served]:
@@ -83,8 +88,9 @@ def running(
     own = {"running": 2, "memory_bytes": 512 << 20, "spark_memory_bytes": 1 << 30, "cancel_seconds": 20.0}
     chosen = {**own, "statement_seconds": PATIENCE, "idle_write_seconds": PATIENCE, "drain_seconds": PATIENCE, **limits}
     settings = ServerSettings(
-        lake=str(folder / "lake"),
-        registry="none",
+        lake=lake or str(folder / "lake"),
+        options=options or {},  # type: ignore[arg-type]
+        registry=registry,
         port=0,
         spool=folder / "spool",
         audit=folder / "audit.ndjson",
@@ -93,6 +99,8 @@ def running(
         engine=engine,
         master=master,
         root_path=root_path,
+        certificate=certificate,
+        certificate_key=certificate_key,
         spark_settings=spark_settings or {},
         threads=1,
         limits=replace(ServerLimits(), **chosen),  # type: ignore[arg-type]
@@ -103,7 +111,8 @@ def running(
     thread.start()
     wait_until(lambda: server.started or not thread.is_alive())
     assert server.started
-    served = Served(f"http://127.0.0.1:{listening.getsockname()[1]}", folder, settings, server, tokens)
+    scheme = "http" if certificate is None else "https"
+    served = Served(f"{scheme}://127.0.0.1:{listening.getsockname()[1]}", folder, settings, server, tokens)
     pids = [*served.service.workers.pids, *served.service.readers.pids]
     try:
         yield served

@@ -6,6 +6,7 @@ import ipaddress
 import re
 import resource
 import socket
+import ssl
 from types import FrameType
 
 import uvicorn
@@ -45,11 +46,29 @@ def check_settings(settings: ServerSettings) -> None:
             expected="such as /sql: a slash first, none at the end",
             found=settings.root_path,
         )
+    _check_certificate(settings)
     if settings.tokens is None and settings.is_writable:
         raise InvalidRequest(
             "a server without tokens only reads",
             hint='Give --tokens FILE with --writable, and make one with "underlay token create NAME --write DATASET".',
         )
+
+
+def _check_certificate(settings: ServerSettings) -> None:
+    certificate, key = settings.certificate, settings.certificate_key
+    if certificate is None:
+        if key is not None:
+            raise InvalidRequest("--certificate-key without --certificate", hint="Give both, or one file with both.")
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(certificate, key)
+    except OSError as error:  # an SSLError is one
+        raise InvalidRequest(
+            f"the certificate and its key cannot be used: {error.strerror or error}",
+            place=str(certificate) if key is None else f"{certificate}, {key}",
+            expected="PEM files that belong together",
+            hint="Give the key by --certificate-key, or have both in one file.",
+        ) from None
 
 
 def make_server(settings: ServerSettings) -> DrainingServer:

@@ -27,6 +27,8 @@ from underlay.server.worker.messages import Frame, FrameKind, Message
 
 _SWEEP_SECONDS = 5.0
 _CANCELLED = "cancelled"
+_COUNTED = {"blocks_total": "blocks_total", "blocks_read_total": "blocks_read", "bytes_read_total": "bytes_read"}
+"""Counters, and the sums of a statement's scans that they add up."""
 
 
 class BrokenStream(Exception):  # what happened
@@ -225,6 +227,8 @@ class StatementService:
                         yield frame
                 finally:
                     timer.cancel()
+                    if worker.is_busy and statement.stopped_at is None:
+                        statement.stopped_at = monotonic()
                     statement.worker = None
                     statement.run_ms = _since(begun)
         except WorkerGone as gone:
@@ -255,6 +259,10 @@ class StatementService:
         self._metrics.count("result_bytes_total", statement.bytes)
         self._metrics.observe("queue_seconds", statement.queued_ms / 1000)
         self._metrics.observe("run_seconds", statement.run_ms / 1000)
+        if statement.stopped_at is not None:
+            self._metrics.observe("stop_seconds", (statement.ended_at or monotonic()) - statement.stopped_at)
+        for name, of_scans in _COUNTED.items():
+            self._metrics.count(name, statement.sums.get(of_scans, 0))
         self._audit.write(statement)
         if statement.state is not StatementState.FINISHED:
             self._drop_rows(statement)

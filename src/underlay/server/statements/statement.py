@@ -73,6 +73,7 @@ class RunStatement:
     ended_at: float | None = None
     stopped_by: Problem | None = None
     """Why the server stopped it."""
+    stopped_at: float | None = None
     ticket: Ticket | None = None
     worker: WorkerProcess | None = None
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
@@ -88,7 +89,7 @@ class RunStatement:
         """End the statement in any state; `problem` is its outcome, unless it finished already."""
         if self.has_ended or self.stopped_by is not None:
             return
-        self.stopped_by = problem
+        self.stopped_by, self.stopped_at = problem, monotonic()
         self.stopping.set()
         if self.worker is not None:
             self.worker.interrupt(grace_seconds)
