@@ -14,6 +14,7 @@ from weakref import WeakMethod, finalize
 from underlay.cache.settings import disk_cache, memory_cache
 from underlay.index.catalog import Catalog, find_table
 from underlay.index.operation import Operation
+from underlay.interop.exported.settings import EXPORT
 from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.store.open import StoreOptions
 from underlay.store.store import Store
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from underlay.index.keys import RevisionKeys
     from underlay.index.root import Root, SegmentRef
     from underlay.index.segment.segment import Segment
+    from underlay.interop.export.auto import AutoExport
     from underlay.maintain.care.auto import AutoCare
     from underlay.registry.registry import Registry
     from underlay.scan.read.file_stores import FileStores
@@ -70,6 +72,7 @@ class LakeContext:
         self._lock = ProcessLock()
         self._opened: dict[str, tuple[str, OpenTable]] = {}
         self._care: AutoCare | None = None
+        self._export: AutoExport | None = None
         self._is_care_over = False
         # not memory_cache() later: that takes a lock, which this thread may hold when the garbage is collected
         self._forgetting = finalize(self, memory_cache().forget, store)
@@ -99,11 +102,12 @@ class LakeContext:
         return DecodedCache(memory=memory_cache(), disk=disk_cache(), shared=shared)
 
     def end_care(self) -> None:
-        """End background care."""
+        """End background care and exports."""
         with self._lock:
-            care, self._is_care_over = self._care, True
-        if care is not None:
-            care.close()
+            background, self._is_care_over = (self._care, self._export), True
+        for one in background:
+            if one is not None:
+                one.close()
 
     def close(self) -> None:
         """Drop from memory what was read: nobody can ask for it any longer."""
@@ -156,12 +160,18 @@ class LakeContext:
         """Called after each commit of this process. Makes no request; for a table that asks for no care, it only looks
         at the properties.
         """
-        if not asks_for_care(root.definition.properties) or root.operation in _CARE:
+        properties = root.definition.properties
+        wants_care = asks_for_care(properties) and root.operation not in _CARE
+        if not wants_care and EXPORT not in properties:
             return
         with self._lock:
             table = next((table for known, table in self._opened.values() if known == revision), None)
-        if table is not None and (care := self._auto_care()) is not None:
+        if table is None:
+            return
+        if wants_care and (care := self._auto_care()) is not None:
             care.committed(table, root)
+        if EXPORT in properties and (export := self._auto_export()) is not None:
+            export.committed(table, root)
 
     def _auto_care(self) -> AutoCare | None:
         from underlay.change.update.edit import FileAccess
@@ -174,6 +184,14 @@ class LakeContext:
                     lambda: FileAccess(stores=stores, cache=cache), self.catalog.surroundings.in_background
                 )
             return self._care
+
+    def _auto_export(self) -> AutoExport | None:
+        from underlay.interop.export.auto import AutoExport  # few processes need it
+
+        with self._lock:
+            if self._export is None and not self._is_care_over:
+                self._export = AutoExport(self.catalog.surroundings.in_background, self.options)
+            return self._export
 
     def _load_segment(self, store: Store, keys: RevisionKeys, ref: SegmentRef) -> Segment:
         return self.cache.segment(store, keys.segment(ref.id), ref)

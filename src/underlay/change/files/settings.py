@@ -12,6 +12,10 @@
 | `care.reader_age` | how long a version stays readable after a newer one replaced it | 1h |
 | `care.compact_after_files` | number of small files that triggers an automatic compaction | none |
 | `care.target_file_bytes` | target size in bytes of compacted files | 134217728, or `file_bytes` if smaller |
+| `export` | kinds of exports that are written after each commit: `iceberg`, `delta` | none |
+| `export.without` | columns that exports leave out, separated by commas | none |
+| `export.base_url` | what other engines call the lake's folder | the lake's URL |
+| `export.format` | Iceberg's format, 2 or 3 | 2 unless something needs 3 |
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import get_args
 
 from underlay.errors import InvalidRequest
 from underlay.index.root import Definition
+from underlay.interop.exported.settings import EXPORT_PROPERTIES, kinds_of, settings_of
 from underlay.parquet.write.writer import CodecName, SortedBy, WriteOptions
 from underlay.schema.names import find_leaf, parse_path
 from underlay.schema.record import from_record
@@ -32,7 +37,7 @@ NUMBERS = ("block_rows", "block_bytes", "file_bytes")
 CODEC = "codec"
 BLOOM = "bloom"
 CODECS: tuple[CodecName, ...] = get_args(CodecName)
-KNOWN = (*NUMBERS, CODEC, BLOOM, *CARE_PROPERTIES)
+KNOWN = (*NUMBERS, CODEC, BLOOM, *CARE_PROPERTIES, *EXPORT_PROPERTIES)
 FALSE_POSITIVES = 0.01
 _UNHASHED = (TypeKind.FLOAT16, TypeKind.FLOAT32, TypeKind.FLOAT64, TypeKind.BOOLEAN)
 _MISREAD = (TypeKind.BINARY, TypeKind.FIXED)
@@ -43,6 +48,8 @@ its own files. So bytes get one only if the property asks for it."""
 def check_settings(properties: Mapping[str, str], schema: TableSchema) -> None:
     """Refuse an unknown property, or an invalid value of one."""
     read_settings(properties)
+    kinds_of(properties)
+    settings_of(properties).left_out(schema)
     for name, value in properties.items():
         if name not in KNOWN:
             raise InvalidRequest("unknown property", found=name, hint=f"Properties: {', '.join(KNOWN)}.")

@@ -103,6 +103,7 @@ def show_expired(found: Expired) -> str:
     for reader, version in found.leases.items():
         kept = "all versions, since it cannot be read" if version is None else f"version {version}"
         lines.append(f"  lease {reader} keeps {kept}")
+    lines += [f"  export {name} keeps version {version}" for name, version in found.exports.items()]
     if found.tombstone_count:
         lines.append(f"  {show_count(found.tombstone_count, 'root')} replaced, {show_bytes(found.size_bytes)}")
     if found.waiting_count:

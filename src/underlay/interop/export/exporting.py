@@ -45,6 +45,7 @@ def export_version(
         location=f"{url}/{folder}",
         places=places,
         revision=head.revision.id,
+        is_newest=to is None,
     )
     return export_iceberg(snapshot, name, target, settings, dry_run=dry_run)
 

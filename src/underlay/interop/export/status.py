@@ -12,7 +12,7 @@ from underlay.interop.exported.exported_version import Refusal
 from underlay.interop.exported.settings import ICEBERG, kinds_of, settings_of
 from underlay.interop.iceberg.choose import choose
 from underlay.interop.iceberg.folder import NONE, WarehouseFolder, properties_of
-from underlay.interop.iceberg.metadata import LEFT_OUT, NUMBER, VERSION
+from underlay.interop.iceberg.objects.metadata import LEFT_OUT, NUMBER, VERSION
 from underlay.table.open_table import Head
 from underlay.table.versions.snapshot import Snapshot
 

@@ -15,6 +15,7 @@ EXPORT = "export"
 WITHOUT = "export.without"
 BASE_URL = "export.base_url"
 FORMAT = "export.format"
+EXPORT_PROPERTIES = (EXPORT, WITHOUT, BASE_URL, FORMAT)
 FORMATS = (2, 3)
 
 

@@ -14,11 +14,11 @@ from underlay.index.constants import unpack_constants
 from underlay.index.root import WITH_CONSTANTS
 from underlay.interop.exported.exported_version import Refusal
 from underlay.interop.exported.settings import ExportSettings
-from underlay.interop.iceberg.defaults import default_json
-from underlay.interop.iceberg.layouts import JudgedLayout, LayoutProblem, judge_layout, name_mapping
-from underlay.interop.iceberg.metadata import ExportedSchema
-from underlay.interop.iceberg.partition_specs import exported_specs
-from underlay.interop.iceberg.types import V2, V3, IcebergType, scalar_type
+from underlay.interop.iceberg.columns.defaults import default_json
+from underlay.interop.iceberg.columns.layouts import JudgedLayout, LayoutProblem, judge_layout, name_mapping
+from underlay.interop.iceberg.columns.partition_specs import exported_specs
+from underlay.interop.iceberg.columns.types import V2, V3, IcebergType, scalar_type
+from underlay.interop.iceberg.objects.metadata import ExportedSchema
 from underlay.plan.part import Part
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.cast.adapt import parts_of

@@ -22,14 +22,16 @@ from underlay.index.segment.segment import Segment
 from underlay.interop.exported.exported_version import Exported, not_exportable
 from underlay.interop.exported.places import ExportPlaces
 from underlay.interop.exported.settings import ICEBERG, ExportSettings
-from underlay.interop.iceberg.avro import Record, decode_records, encode_list, encode_manifest
 from underlay.interop.iceberg.choose import Choice, choose
-from underlay.interop.iceberg.data_manifest import (
+from underlay.interop.iceberg.columns.types import V3, Json
+from underlay.interop.iceberg.folder import NONE, WarehouseFolder, manifest_list_of, properties_of
+from underlay.interop.iceberg.objects.avro import Record, decode_records, encode_list, encode_manifest
+from underlay.interop.iceberg.objects.data_manifest import (
     data_files,
     partition_summaries,
     partition_values,
 )
-from underlay.interop.iceberg.deletions import (
+from underlay.interop.iceberg.objects.deletions import (
     DeletedRows,
     NewObject,
     delete_entry,
@@ -37,9 +39,7 @@ from underlay.interop.iceberg.deletions import (
     position_groups,
     puffin,
 )
-from underlay.interop.iceberg.folder import NONE, WarehouseFolder, manifest_list_of, properties_of
-from underlay.interop.iceberg.metadata import DELETIONS, FINGERPRINT, LEFT_OUT, NUMBER, make_metadata
-from underlay.interop.iceberg.types import V3, Json
+from underlay.interop.iceberg.objects.metadata import DELETIONS, FINGERPRINT, LEFT_OUT, NUMBER, VERSION, make_metadata
 from underlay.plan.part import Part
 from underlay.runtime.threads import side_by_side
 from underlay.schema.table_schema import leaves_in
@@ -58,6 +58,8 @@ class IcebergTarget:
     """The URL of the table's folder for other engines."""
     places: ExportPlaces
     revision: str
+    is_newest: bool
+    """Whether only newer versions may replace the export that is there."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,6 +127,8 @@ class _Export:
             if base.is_ours and base.properties.get(FINGERPRINT) == self._identity:
                 self._folder.mend_hint(base.number)
                 return base.number, self._puts, notes
+            if self._is_older_than(base):
+                return base.number, self._puts, notes
             number = base.number + 1
             data = self._put_export(base, number)
             if self._folder.publish(number, data):
@@ -132,6 +136,13 @@ class _Export:
                 self._folder.mend_hint(number)
                 return number, self._puts, notes
         raise Busy("other exporters were faster each time", place=self._target.location, hint="Try again later.")
+
+    def _is_older_than(self, base: _Base) -> bool:
+        """Whether another exporter was faster with a newer version."""
+        if not self._target.is_newest or not base.is_ours or base.metadata is None:
+            return False
+        is_same = base.metadata.get("table-uuid") == self._target.revision
+        return is_same and int(base.properties.get(VERSION, "-1")) > self._root.version
 
     def _read_base(self) -> _Base:
         number = self._folder.newest()

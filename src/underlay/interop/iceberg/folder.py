@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from underlay.errors import Malformed, NotFound
-from underlay.interop.iceberg.types import Json
+from underlay.interop.iceberg.columns.types import Json
 from underlay.store.store import Outcome, Store
 
 NONE = 0
@@ -99,13 +99,13 @@ class WarehouseFolder:
         self.store.put(self.key(_HINT), str(number).encode())
         return True
 
-    def mend_hint(self, number: int) -> int:
+    def mend_hint(self, number: int, *, is_moved: bool = False) -> int:
         """Move the hint on, if others exported since: one that was slower may have put an older number. One request
-        when nobody did."""
+        when nobody did. `is_moved` puts the hint in any case."""
         newest = number
         while self.store.head(self.metadata_key(newest + 1)) is not None:
             newest += 1
-        if newest != number:
+        if newest != number or is_moved:
             self.store.put(self.key(_HINT), str(newest).encode())
         return newest
 

@@ -49,6 +49,8 @@ class Expired:
     """Tags that retain versions that would otherwise have expired."""
     leases: dict[str, int | None]
     """Leases that do, by reader; None for an unreadable lease, which retains all versions."""
+    exports: dict[str, int]
+    """Exports to other engines that do."""
     tombstone_count: int
     """Roots of expired versions that were replaced by tombstones."""
     size_bytes: int
@@ -77,7 +79,7 @@ def expire(
     """
     head = table.head()
     rules = _read_rules(read_settings(head.root.definition.properties), older_than, keep)
-    holders = find_holders(table.lake, table.name, head.revision)
+    holders = find_holders(table.lake, table.name, head.revision, rules.reader_age)
     # First finish what an interrupted expiry left: the commit then says how far it came.
     before = bury(head.revision, head.root, holders, rules.reader_age, dry_run=dry_run)
     if dry_run:
@@ -87,7 +89,7 @@ def expire(
 
     def prepare(transaction: Transaction) -> None:
         base = Head(head.revision, transaction.base)
-        held[0] = find_holders(table.lake, table.name, head.revision)
+        held[0] = find_holders(table.lake, table.name, head.revision, rules.reader_age)
         wanted = _choose(base, held[0], rules, before.end)
         if wanted != base.root.retention:
             jobs = _ended_jobs(base, held[0], wanted)
@@ -96,8 +98,9 @@ def expire(
 
     committed = commit_change(table, Operation.EXPIRE, prepare)
     after = committed.head
-    holders = find_holders(table.lake, table.name, after.revision)
-    if any(not after.root.retention.has(version) for version in holders.versions):
+    holders = find_holders(table.lake, table.name, after.revision, rules.reader_age)
+    was, now_left = head.root.retention, after.root.retention
+    if any(was.has(version) and not now_left.has(version) for version in holders.versions):
         # Tagged or leased after we looked, and before the commit: it is kept, as long as its root exists.
         after = commit_change(table, Operation.EXPIRE, prepare).head
     done = bury(after.revision, after.root, holders, rules.reader_age, progress=progress)
@@ -209,6 +212,7 @@ def _result(
         also_left=left.also,
         tags={tag: one for tag, one in holders.tags.items() if one in held},
         leases={reader: one for reader, one in holders.leases.items() if one is None or one in held},
+        exports={name: one for name, one in holders.exports.items() if one in held},
         tombstone_count=sum(one.count for one in buried),
         size_bytes=sum(one.size_bytes for one in buried) + sum(one.size_bytes for one in records),
         waiting_count=len(buried[-1].waiting),

@@ -1,12 +1,15 @@
-"""Finds what keeps versions of a revision from expiring: tags, readers' leases, and writers' jobs."""
+"""Finds what keeps versions of a revision from expiring: tags, readers' leases, writers' jobs, and exports."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from underlay.errors import NotFound
 from underlay.index.catalog import Catalog, find_table
+from underlay.index.keys import ICEBERG, iceberg_folder
+from underlay.interop.iceberg.folder import WarehouseFolder
+from underlay.interop.iceberg.tidy import held_versions
 from underlay.table.catalog.lake import LakeCatalog
 from underlay.table.coordination.intent import Intent, list_intents
 from underlay.table.coordination.lease import list_leases
@@ -28,11 +31,14 @@ class Holders:
     """When the oldest live job began: jobs may read the version that was the newest then, and all later ones."""
     intents: frozenset[str]
     """Locks with an intent, live or not."""
+    exports: dict[str, int]
+    """Versions that other engines may be reading, by export."""
 
     @property
     def versions(self) -> frozenset[int]:
         """Versions that are held one by one."""
-        return frozenset((*self.tags.values(), *(one for one in self.leases.values() if one is not None)))
+        leased = (one for one in self.leases.values() if one is not None)
+        return frozenset((*self.tags.values(), *leased, *self.exports.values()))
 
     @property
     def unreadable(self) -> list[str]:
@@ -40,19 +46,22 @@ class Holders:
         return [reader for reader, version in self.leases.items() if version is None]
 
 
-def find_holders(lake: LakeCatalog, name: str, revision: Revision) -> Holders:
-    """Who holds what now. Reads the newest catalog, and lists leases and intents: three requests, and the clock's, when
-    there are none.
+def find_holders(lake: LakeCatalog, name: str, revision: Revision, reader_age: timedelta) -> Holders:
+    """Who holds what now. Reads the newest catalog, and lists leases, intents and exports: four requests, and the
+    clock's, when there are none.
     """
     leases = [one for one in list_leases(revision.store, revision.keys) if one.is_alive]
     intents = list_intents(revision.store, revision.keys)
     started = [started_us(one) for one in intents if one.is_alive]
+    now = revision.store.now()
+    folder = WarehouseFolder(revision.store, f"{ICEBERG}/{iceberg_folder(name)}")
     return Holders(
-        now=revision.store.now(),
+        now=now,
         tags=tagged_versions(lake.catalog(), name, revision.id),
         leases={one.found.name: None if one.record is None else one.record.version for one in leases},
         jobs_since_us=min(started, default=None),
         intents=frozenset(one.found.name for one in intents),
+        exports=held_versions(folder, revision.id, now, reader_age),
     )
 
 

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from underlay.index.keys import ObjectKind
 from underlay.maintain.sweep.delete_objects import Found, delete_chosen
 from underlay.maintain.sweep.gone_revisions import find_gone, sweep_gone
+from underlay.maintain.sweep.old_exports import sweep_exports
 from underlay.maintain.sweep.refusals import check_alone
 from underlay.maintain.sweep.sweep_table import check_table, sweep_table
 from underlay.maintain.sweep.swept import Progress, Swept, SweptFolder, summed
@@ -49,6 +50,7 @@ def sweep_lake(
             yield sweep_table(table, span, dry_run=dry_run, progress=progress)
         for gone in list(find_gone(lake, catalog)):
             yield sweep_gone(lake, gone, now, span, dry_run=dry_run, progress=progress)
+        yield from sweep_exports(lake.store, frozenset(tables), now, span, dry_run=dry_run)
         for folder in _LEFT_BEHIND:
             yield _sweep_left(lake.store, folder, now - span, dry_run=dry_run)
 

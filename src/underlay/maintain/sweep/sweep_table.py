@@ -61,8 +61,9 @@ def find_dead(revision: Revision, grace: timedelta) -> DeadBeacons:
 def check_table(table: OpenTable, grace: timedelta) -> tuple[Head, Holders]:
     """The table's head and holders. Raises InvalidRequest or Inconsistent if a sweep would be dangerous."""
     head = table.head()
-    check_grace(grace, read_settings(head.root.definition.properties).reader_age, table.name)
-    holders = find_holders(table.lake, table.name, head.revision)
+    reader_age = read_settings(head.root.definition.properties).reader_age
+    check_grace(grace, reader_age, table.name)
+    holders = find_holders(table.lake, table.name, head.revision, reader_age)
     check_clock(head.revision, head.root, holders.now)
     check_history(head.revision, head.root, holders, table.lake.registry, table.name)
     return head, holders

@@ -19,7 +19,8 @@ class SweptFolder:
     table: str | None
     """The table whose active revision it is; None for anything else."""
     reason: str
-    """Why objects are deleted: `unreferenced`, `dropped`, `replaced`, `never named`, `left behind`."""
+    """Why objects are deleted: `unreferenced`, `dropped`, `replaced`, `never named`, `left behind`, `old exports`,
+    `exports of no table`."""
     version: int | None
     """The commit that forbids the use of the deleted objects; None if none was needed."""
     horizon: datetime

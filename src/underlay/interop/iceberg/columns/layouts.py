@@ -14,7 +14,7 @@ from underlay.index.entry import FileLayout
 from underlay.index.intake.file_type import file_type, holds_only_nulls, is_int96
 from underlay.index.intake.schema_match import NO_FIELD, schema_of, source_fields
 from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
-from underlay.interop.iceberg.types import Json
+from underlay.interop.iceberg.columns.types import Json
 from underlay.parquet.footer.logical import LogicalKind
 from underlay.parquet.footer.schema import SchemaNode
 from underlay.schema.cast.adapt import SourceField, parts_of

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from underlay.index.root import Definition, Root
-from underlay.interop.iceberg.defaults import default_json
-from underlay.interop.iceberg.partition_specs import FIRST_ID, ExportedPartition, ExportedSpecs
-from underlay.interop.iceberg.types import V3, Json, field_json
+from underlay.interop.iceberg.columns.defaults import default_json
+from underlay.interop.iceberg.columns.partition_specs import FIRST_ID, ExportedPartition, ExportedSpecs
+from underlay.interop.iceberg.columns.types import V3, Json, field_json
 from underlay.schema.table_schema import TableSchema, leaves_in
 from underlay.schema.types import Field, TypeKind
 

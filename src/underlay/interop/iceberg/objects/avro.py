@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 from underlay.errors import Malformed, Unsupported
-from underlay.interop.iceberg.partition_specs import ExportedPartition
-from underlay.interop.iceberg.types import V3, Json
+from underlay.interop.iceberg.columns.partition_specs import ExportedPartition
+from underlay.interop.iceberg.columns.types import V3, Json
 
 Record = dict[str, Any]
 """A record; its values by the schemas below."""

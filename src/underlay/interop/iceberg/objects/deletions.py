@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from underlay.index import deletion_vectors as bitmaps
-from underlay.interop.iceberg.avro import Record
-from underlay.interop.iceberg.data_manifest import EXISTING
-from underlay.interop.iceberg.types import Json
+from underlay.interop.iceberg.columns.types import Json
+from underlay.interop.iceberg.objects.avro import Record
+from underlay.interop.iceberg.objects.data_manifest import EXISTING
 
 PATH_ID, POSITION_ID = 2147483546, 2147483545
 _PUFFIN = b"PFA1"

@@ -18,7 +18,7 @@ from underlay.index.entry import Flag
 from underlay.index.segment.arrays import Arrays, ChunkStatistics
 from underlay.index.segment.bounds import has_flag, trusted_bounds
 from underlay.index.segment.packed import MAX_BOUND_BYTES
-from underlay.interop.iceberg.types import IcebergType, scalar_type
+from underlay.interop.iceberg.columns.types import IcebergType, scalar_type
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import LeafColumn
 from underlay.schema.types import Scalar, TypeKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 
-from underlay.interop.iceberg.types import Json
+from underlay.interop.iceberg.columns.types import Json
 from underlay.schema.convert.default import default_scalar
 from underlay.schema.types import Field, Scalar, TypeKind
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from underlay.index.segment.arrays import Arrays
-from underlay.interop.iceberg.avro import Record
-from underlay.interop.iceberg.bounds import LeafMetrics, leaf_metrics
-from underlay.interop.iceberg.partition_specs import ExportedPartition
+from underlay.interop.iceberg.columns.partition_specs import ExportedPartition
+from underlay.interop.iceberg.objects.avro import Record
+from underlay.interop.iceberg.objects.bounds import LeafMetrics, leaf_metrics
 from underlay.schema.bound_storage import Storage, storage_of
 from underlay.schema.table_schema import LeafColumn
 

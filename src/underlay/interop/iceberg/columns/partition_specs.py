@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from underlay.index.partition_specs import bind_record, specs_of
 from underlay.index.root import Definition
-from underlay.interop.iceberg.types import IcebergType, Json, scalar_type
+from underlay.interop.iceberg.columns.types import IcebergType, Json, scalar_type
 from underlay.schema.partitioning.bucket import MURMUR3
 from underlay.schema.partitioning.transform import BUCKET, DAY, IDENTITY, TRUNCATE, PartitionField
 from underlay.schema.table_schema import TableSchema

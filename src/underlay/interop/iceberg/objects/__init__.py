@@ -1,0 +1,1 @@
+"""The objects of an export as bytes: manifests with bounds, deletions, metadata."""
