@@ -79,13 +79,13 @@ def _seal(writer: HotAppender, files: FileAccess, begins: Sequence[int]) -> Seal
         writer.in_turn(lambda: writer.commits.mark([one.timestamp for one in chosen]))
     try:
         root = _committed(writer, head, made, epoch)
-    except CommitUnknown:
-        writer.stop()
-        raise
-    except UnderlayError:
-        # Refused for certain: another root has the number that ours would have had, so ours cannot appear any more.
-        if not is_marked:
-            writer.in_turn(lambda: writer.commits.mark([]))
+    except BaseException as error:
+        if isinstance(error, UnderlayError) and not isinstance(error, CommitUnknown):
+            # Refused for certain: no root of ours was tried, or another has its number, so it cannot appear any more.
+            if not is_marked:
+                writer.in_turn(lambda: writer.commits.mark([]))
+        else:
+            writer.stop()  # as after an interrupt: the root may have the files, and the next writer finds out
         raise
     return _dropped(writer, root, epoch + 1, len(made.entries))
 
@@ -113,6 +113,10 @@ def _committed(writer: HotAppender, head: Head, made: SealedFiles, epoch: int) -
             if found.fences.get(fence, 0) == epoch + 1:
                 return found  # an earlier attempt landed after all, or that of a process that died
             raise
+        except UnderlayError as error:
+            if unknown is None:
+                raise
+            raise unknown from error  # this attempt says nothing about the one before
     raise unknown or AssertionError("no attempt was made")
 
 

@@ -249,10 +249,11 @@ class HotAppender:
             raise failed
 
     def _is_blocked(self, one: PendingAppend) -> bool:
-        if not self._frozen:
+        held = self._frozen.union(partition.timestamp for partition in self.state.sealing)
+        if not held:
             return False
         begins = begins_of(one.times, self._commits.granularity, self.identity.unit)
-        return not self._frozen.isdisjoint(begins.tolist())
+        return not held.isdisjoint(begins.tolist())
 
     def _run(self) -> None:
         try:

@@ -83,6 +83,8 @@ class HotCommits:
             chosen = begins == begin
             some, moments = (rows, times) if bool(chosen.all()) else (rows.filter(pa.array(chosen)), times[chosen])
             stages[begin] = _append_to(some, moments, layout)
+        if any(one.timestamp in stages for one in self.state.sealing):
+            raise AssertionError("rows for a partition that is being sealed must wait")
         low, high = int(times.min()), int(times.max())
 
         def changed(record: TxnRecord) -> TxnRecord:
