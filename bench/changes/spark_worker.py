@@ -108,7 +108,8 @@ class ChangeWorker(Worker):
         try:
             return self._timed(lambda: self._collect(text))
         except Exception as error:  # noqa: BLE001  # systems refuse in many ways; the caller compares the words
-            return Reply(seconds=0, refused=f"{type(error).__name__}: {str(error)[:600]}")
+            causes = [line for line in str(error).splitlines() if line.startswith("Caused by")]
+            return Reply(seconds=0, refused=f"{type(error).__name__}: {str(error)[:300]} {causes}")
 
     def _collect(self, text: str) -> None:
         self._spark.sql(text).collect()

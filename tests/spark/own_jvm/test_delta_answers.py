@@ -97,7 +97,8 @@ def merge(random: Random) -> str:
             "",
         ]
     )
-    on = random.choice(["t.id = s.id", "t.id = s.id", "t.id <=> s.id", "t.id = s.id and t.zone = substr(s.zone, 1, 1)"])
+    # Not `t.id <=> s.id`: Delta Lake 4.4 fails in its own tasks where the source has a null id that nothing inserts.
+    on = random.choice(["t.id = s.id", "s.id = t.id and s.fare >= 0", "t.id = s.id and t.zone = substr(s.zone, 1, 1)"])
     return f"merge into {{table}} as t using {source(random)} as s on {on} {matched} {missing} {gone}"
 
 
