@@ -16,6 +16,7 @@ from underlay import __version__
 from underlay.api.lake import connect
 from underlay.errors import UnderlayError
 from underlay.server.access.guard import RequestGuard, host_names
+from underlay.server.access.request_log import RequestLog
 from underlay.server.access.tokens import TokenFile
 from underlay.server.common.metrics import ServerMetrics
 from underlay.server.common.problem import Problem, problem_of
@@ -64,6 +65,8 @@ def make_app(settings: ServerSettings) -> FastAPI:
         public_url=settings.public_url,
         root_path=settings.root_path,
     )
+    if settings.log_format == "json":
+        app.add_middleware(RequestLog)
     return app
 
 

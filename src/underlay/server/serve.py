@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import re
 import resource
 import socket
@@ -15,8 +16,10 @@ from underlay.errors import InvalidRequest, Unavailable
 from underlay.server.access.guard import HEADER_BYTES
 from underlay.server.access.slow_connections import BoundedProtocol
 from underlay.server.app import make_app
+from underlay.server.common.log_lines import is_no_cut, json_logging
 from underlay.server.common.settings import ServerSettings
 
+LOG_FORMATS = ("text", "json")
 _KEPT_ALIVE_SECONDS = 75
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9._~-]+)+")
 
@@ -40,6 +43,8 @@ def check_settings(settings: ServerSettings) -> None:
             found=settings.host,
             hint='Give --tokens FILE, and make one with "underlay token create".',
         )
+    if settings.log_format not in LOG_FORMATS:
+        raise InvalidRequest("unknown --log-format", expected=", ".join(LOG_FORMATS), found=settings.log_format)
     if settings.root_path and not _ROOT_PATH.fullmatch(settings.root_path):
         raise InvalidRequest(
             "--root-path is not a path that a proxy could put before the server's",
@@ -74,6 +79,7 @@ def _check_certificate(settings: ServerSettings) -> None:
 def make_server(settings: ServerSettings) -> DrainingServer:
     """The server, not yet running. Raises InvalidRequest."""
     check_settings(settings)
+    logging.getLogger("uvicorn.error").addFilter(is_no_cut)
     seconds = settings.limits.drain_seconds
     return DrainingServer(
         uvicorn.Config(
@@ -86,6 +92,7 @@ def make_server(settings: ServerSettings) -> DrainingServer:
             server_header=False,
             date_header=True,
             access_log=False,
+            log_config=json_logging() if settings.log_format == "json" else uvicorn.config.LOGGING_CONFIG,
             log_level="warning",
             proxy_headers=False,
             h11_max_incomplete_event_size=2 * HEADER_BYTES,

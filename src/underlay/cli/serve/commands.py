@@ -91,6 +91,13 @@ def serve(
         str | None,
         typer.Option(metavar="FILE", help="Append a line of JSON for each statement. Default: no such log."),
     ] = None,
+    log_format: Annotated[
+        str,
+        typer.Option(
+            metavar="text|json",
+            help="What goes to stderr. text: warnings and errors. json: a JSON object a line, for each request too.",
+        ),
+    ] = "text",
     certificate: Annotated[
         str | None, typer.Option(metavar="FILE", help="TLS: the certificate, as PEM. Default: no TLS.")
     ] = None,
@@ -131,6 +138,7 @@ def serve(
             root_path=root_path,
             spool=spool,
             audit=audit,
+            log_format=log_format,
             certificate=certificate,
             certificate_key=certificate_key,
         ),

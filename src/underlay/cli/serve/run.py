@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 from collections.abc import Sequence
@@ -37,6 +38,7 @@ class ServeChoice:
     root_path: str
     spool: str | None
     audit: str | None
+    log_format: str
     certificate: str | None
     certificate_key: str | None
 
@@ -44,6 +46,7 @@ class ServeChoice:
 def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | None) -> None:
     """Serve the lake until the process is told to stop. Raises NotFound without a lake."""
     try:
+        from underlay.server.common.log_lines import SERVER
         from underlay.server.common.settings import ServerLimits, ServerSettings
         from underlay.server.serve import allow_connections, bind, make_server
     except ModuleNotFoundError as error:
@@ -69,6 +72,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         root_path=chosen.root_path,
         # one for each user: another user's folder could be closed to us, or changed under us
         spool=Path(chosen.spool or Path(tempfile.gettempdir()) / f"underlay-spool-{os.getuid()}"),
+        log_format=chosen.log_format,
         audit=None if chosen.audit is None else Path(chosen.audit),
         certificate=None if chosen.certificate is None else Path(chosen.certificate),
         certificate_key=None if chosen.certificate_key is None else Path(chosen.certificate_key),
@@ -85,8 +89,13 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
     listening = bind(settings)
     host, port = listening.getsockname()[:2]
     scheme = "http" if chosen.certificate is None else "https"
-    say(f"Serving {show_place(url)} on {scheme}://{f'[{host}]' if ':' in host else host}:{port}, Ctrl-C stops it.")
-    say(said)
+    address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    if chosen.log_format == "json":
+        fields = {"url": address, "lake": show_place(url), "engine": said}
+        logging.getLogger(SERVER).info("serving", extra={"fields": fields})
+    else:
+        say(f"Serving {show_place(url)} on {address}, Ctrl-C stops it.")
+        say(said)
     server.run([listening])
 
 

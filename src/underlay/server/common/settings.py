@@ -73,6 +73,8 @@ class ServerSettings:
     tokens: Path | None = None
     public_url: str | None = None
     root_path: str = ""
+    log_format: str = "text"
+    """text, or json: then each request is logged, too."""
     spool: Path
     audit: Path | None = None
     engine: str = "duckdb"

@@ -10,6 +10,7 @@ from typing import Any, cast
 from starlette.requests import ClientDisconnect, Request
 
 from underlay.errors import UnderlayError
+from underlay.server.access.request_log import CALLER
 from underlay.server.access.tokens import ANONYMOUS, AccessToken, TokenFile
 from underlay.server.common.problem import Problem
 from underlay.server.common.settings import ServerSettings
@@ -36,6 +37,12 @@ def service_of(request: Request) -> StatementService:
 
 def caller_of(request: Request) -> AccessToken:
     """Who sends the request. Raises Problem without a valid token, if the server requires one."""
+    found = _caller_of(request)
+    request.scope.get(CALLER, {})["name"] = found.name
+    return found
+
+
+def _caller_of(request: Request) -> AccessToken:
     tokens = cast("TokenFile | None", request.app.state.tokens)
     if tokens is None:
         return ANONYMOUS
