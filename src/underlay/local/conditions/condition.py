@@ -26,6 +26,7 @@ from sqlglot.tokenizer_core import TokenType
 from underlay.errors import BadPredicate, InvalidRequest
 from underlay.local.conditions.condition_text import checked_text, with_moments
 from underlay.local.conditions.shared_engine import connected
+from underlay.local.dataset.half_floats import widen_table, widened
 from underlay.local.implied.bounds import is_told
 from underlay.local.implied.derive import implied_by, parts_of
 from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
@@ -67,7 +68,7 @@ class SqlCondition:
     def matches(self, rows: pa.Table) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """A mask of the rows for which the condition is true. Raises BadPredicate."""
         numbers = pa.array(np.arange(rows.num_rows))
-        given = rows.select(self.columns).append_column(_ROW, numbers)
+        given = widen_table(rows.select(self.columns)).append_column(_ROW, numbers)
         with connected(is_pushing=False) as connection:
             connection.register("underlay rows", given)
             text = f'SELECT "{_ROW}" FROM {_ROWS} WHERE (\n{self.text}\n)'
@@ -131,10 +132,11 @@ def _split_with(text: str, schema: pa.Schema, parameters: Parameters) -> Split:
                 f"only comparisons with literals are exact for {field.type}", place=field.name, hint=_UNLIKE_HINT
             )
     is_pushing = is_pushed_right(tokens, parameters.values.values())
-    pushed = _pushed_by_duckdb(text, read, schema, parameters, is_pushing=is_pushing)
+    shown = widened(read)
+    pushed = _pushed_by_duckdb(text, shown, schema, parameters, is_pushing=is_pushing)
     told = list(dict.fromkeys((*_understood(text, schema, parameters), *pushed)))
     with connected() as connection:
-        implied = implied_by(connection, text, read, parameters.values)
+        implied = implied_by(connection, text, shown, parameters.values)
     parts = [*told, *(part for one in implied for part in conjuncts(one) if not is_told(part, told))]
     return normalise(And(tuple(dict.fromkeys(parts)))), SqlCondition(text, read, parameters)
 
