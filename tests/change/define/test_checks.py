@@ -37,6 +37,16 @@ def row(id_: int, fare: float | None, zone: str | None) -> pa.Table:
     return pa.table({"id": [id_], "fare": pa.array([fare], pa.float64()), "zone": pa.array([zone], pa.string())})
 
 
+def test_a_check_computes_with_half_floats_as_sql_does(lake: ul.Lake):
+    found = lake.create_table("t.halves", "h float16")
+    with found.evolve() as change:
+        change.add_check("small", "h * 2 < 100")
+    half = pa.array([1.5, None, 50], pa.float32()).cast(pa.float16())
+    found.append(pa.table({"h": half.slice(0, 2)}))
+    with pytest.raises(SchemaMismatch, match="the check small fails in row 2"):
+        found.append(pa.table({"h": half}))
+
+
 def test_null_passes_a_check_and_nan_is_the_greatest_number(table: ul.Table):
     table.append(row(4, None, None))
     table.append(row(5, float("nan"), "b"))

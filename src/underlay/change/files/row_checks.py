@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from underlay.errors import BadPredicate, InvalidRequest, SchemaMismatch
 from underlay.index.root import Definition
 from underlay.schema.convert.arrow import to_arrow
+from underlay.schema.convert.half_floats import widen_table
 from underlay.schema.record import from_record
 from underlay.schema.table_schema import TableSchema
 
@@ -101,7 +102,7 @@ def _failing(text: str, schema: TableSchema) -> Failing:
 def _by_duckdb(negated: str, rows: pa.Table) -> NDArray[np.bool_]:
     import duckdb  # slow to import, and few checks need it
 
-    numbered = rows.append_column(_ROW, pa.array(np.arange(rows.num_rows)))
+    numbered = widen_table(rows).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
     cursor = _database(os.getpid()).cursor()
     try:
         cursor.register("underlay rows", numbered)

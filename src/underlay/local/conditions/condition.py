@@ -26,7 +26,6 @@ from sqlglot.tokenizer_core import TokenType
 from underlay.errors import BadPredicate, InvalidRequest
 from underlay.local.conditions.condition_text import checked_text, with_moments
 from underlay.local.conditions.shared_engine import connected
-from underlay.local.dataset.half_floats import widen_table, widened
 from underlay.local.implied.bounds import is_told
 from underlay.local.implied.derive import implied_by, parts_of
 from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
@@ -39,6 +38,7 @@ from underlay.prune.parse.parameters import NO_PARAMETERS, Parameters
 from underlay.prune.parse.sql import parse_where, tokens_of
 from underlay.prune.predicates.normalise import conjuncts, normalise, weaken
 from underlay.prune.predicates.predicate import And
+from underlay.schema.convert.half_floats import widen_table, widened
 
 _UNLIKE_HINT = "Compare it with literals only, or use lake.sql, which rounds."
 _ROWS = '"underlay rows"'

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from underlay.local.dataset.cut_values import refuse_cut
 from underlay.local.dataset.failures import FailureListener
-from underlay.local.dataset.half_floats import widen_table
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, Projection, TableScanner
 from underlay.local.dataset.source import EngineDataset, SnapshotSource
 from underlay.prune import FALSE, Or, Predicate
 from underlay.prune.predicates.normalise import normalise
 from underlay.runtime.locks import ProcessLock, cached_property
 from underlay.scan.positions import Positions, matched_rows
+from underlay.schema.convert.half_floats import widen_table
 
 ROW_NUMBER = "underlay row\x1f"
 """The column of row numbers. The upper bits hold the file's number, the lower ones the row's position in the file. No

@@ -12,13 +12,13 @@ import pyarrow.dataset as ds
 from underlay.errors import InvalidRequest, UnknownColumn, name_hint
 from underlay.local.dataset.cut_values import refuse_cut
 from underlay.local.dataset.failures import FailureListener
-from underlay.local.dataset.half_floats import widen, widened
 from underlay.local.dataset.virtual_files import dataset_of_files
 from underlay.plan.answers import exact_row_count
 from underlay.prune.parse.arrow import named_columns
 from underlay.runtime.locks import cached_property
 from underlay.scan.query import Query
 from underlay.scan.slabs import Slab
+from underlay.schema.convert.half_floats import widen, widened
 from underlay.values.no_rows import no_rows
 
 DEFAULT_BATCH_ROWS = 1 << 17

@@ -12,12 +12,12 @@ import pyarrow.dataset as ds
 
 from underlay.cache.objects import DecodedCache
 from underlay.local.dataset.failures import FailureListener, FilterMisread
-from underlay.local.dataset.half_floats import widened
 from underlay.local.dataset.scanner import DEFAULT_BATCH_ROWS, Columns, TableScanner, make_projection
 from underlay.prune import TRUE, And, Predicate
 from underlay.prune.parse.arrow import SplitFilter, is_true_inside, named_columns, split_filter
 from underlay.scan.query import Query, answer_schema
 from underlay.scan.read.file_stores import FileStores
+from underlay.schema.convert.half_floats import widened
 from underlay.table.versions.snapshot import Snapshot
 
 

@@ -11,10 +11,10 @@ import pyarrow.dataset as ds
 from underlay.errors import InvalidRequest
 from underlay.local.dataset.cut_values import instant_columns
 from underlay.local.dataset.dataset import TableDataset
-from underlay.local.dataset.half_floats import widen_table
 from underlay.local.dataset.source import EngineDataset
 from underlay.local.dataset.uncut_rows import UncutRows
 from underlay.local.text.time_travel import quoted
+from underlay.schema.convert.half_floats import widen_table
 
 Given = pa.Table | ds.Dataset
 _HINT = "Give a pyarrow table, reader or dataset, a pandas or Polars frame, a table of a lake, or a DuckDB relation."
