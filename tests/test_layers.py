@@ -95,6 +95,7 @@ FOLDERS = [
     "interop/imports",
     "interop/from_delta",
     "interop/from_hive",
+    "interop/from_iceberg",
     "maintain/verify",
     "maintain/deep",
     "maintain/expire",

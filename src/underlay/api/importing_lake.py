@@ -15,7 +15,8 @@ class ImportingLake(ExportingLake):
     """A lake that takes in tables of other systems."""
 
     def import_table(self, name: str, source: str, *, progress: Progress | None = None) -> Table:
-        """Make a table from one of another system, without copying: `delta:s3://bucket/trips`, `hive:/data/trips`.
+        """Make a table from one of another system, without copying: `delta:s3://bucket/trips`, `iceberg:/lake/ns/t`,
+        `iceberg+rest://host/ns.t`, `hive:/data/trips`.
 
         Its files stay where they are and must never change; `Table.sync` follows what the other system does to it.
         Raises TableExists, and Unsupported with a list of everything that cannot be represented: then there is no

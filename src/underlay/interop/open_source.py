@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from underlay.errors import InvalidRequest
 from underlay.interop.from_delta.delta_source import DeltaSource
 from underlay.interop.from_hive.hive_source import HiveSource
+from underlay.interop.from_iceberg.iceberg_source import IcebergRestSource, IcebergSource
 from underlay.interop.imports.source_table import TableSource
 from underlay.scan.read.file_stores import FileStores
 
-_SOURCES: dict[str, type[TableSource]] = {"delta": DeltaSource, "hive": HiveSource}
+_SOURCES: dict[str, Callable[[str, FileStores], TableSource]] = {
+    "delta": DeltaSource,
+    "iceberg": IcebergSource,
+    "iceberg+rest": IcebergRestSource,
+    "hive": HiveSource,
+}
 _ADDRESS = re.compile(r"([a-z][a-z+]*):(.*)", re.DOTALL)
 
 
@@ -31,5 +38,4 @@ def open_source(address: str, stores: FileStores) -> TableSource:
             expected=kinds,
             hint="Write delta:path/to/table, for example.",
         )
-    opened: TableSource = _SOURCES[match[1]](match[2], stores)  # type: ignore[call-arg]  # a protocol has no constructor
-    return opened
+    return _SOURCES[match[1]](match[2], stores)

@@ -53,9 +53,14 @@ class DeltaSource:
         """See TableSource."""
         return SourceMark(self._log.version, self._log.stamp(self._log.version))
 
-    def stamp_of(self, version: int) -> str | None:
+    def contradiction(self, known: SourceMark) -> str | None:
         """See TableSource."""
-        return self._log.stamp(version)
+        if self._log.version < known.version:
+            return "was rolled back: its newest version is older than the one that was imported"
+        stamp = self._log.stamp(known.version)
+        if stamp is None or known.stamp is None or stamp == known.stamp:
+            return None
+        return "has another history: it was rolled back or restored from a copy, and then changed"
 
     def read(self, have: Mapping[str, ImportedFile], schema: TableSchema | None) -> SourceTable:
         """See TableSource."""

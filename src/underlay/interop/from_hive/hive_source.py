@@ -61,8 +61,8 @@ class HiveSource:
             digest.update(f"{one.found.location} {one.size_bytes} {one.etag}\n".encode())
         return SourceMark(0, digest.hexdigest())
 
-    def stamp_of(self, version: int) -> str | None:
-        """See TableSource. Older listings are nowhere."""
+    def contradiction(self, known: SourceMark) -> str | None:
+        """See TableSource. A folder has no history."""
         return None
 
     def read(self, have: Mapping[str, ImportedFile], schema: TableSchema | None) -> SourceTable:

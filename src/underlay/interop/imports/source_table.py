@@ -78,8 +78,9 @@ class TableSource(Protocol):
     def newest(self) -> SourceMark:
         """The newest version. Few requests."""
 
-    def stamp_of(self, version: int) -> str | None:
-        """The stamp of an older version; None when the source no longer tells."""
+    def contradiction(self, known: SourceMark) -> str | None:
+        """Why the newest version does not come after a version that was imported; None if it does, as far as the
+        source still tells."""
 
     def read(self, have: Mapping[str, ImportedFile], schema: TableSchema | None) -> SourceTable:
         """The newest version, whole, for a table that has these files and columns.

@@ -1,0 +1,1 @@
+"""Reads tables of Iceberg: metadata, manifests and deleted rows, from a folder or a REST catalog."""
