@@ -155,6 +155,7 @@ FOLDERS = [
     "cli/maintenance",
     "cli/ingest",
     "cli/pm",
+    "cli/hot",
     "cli/rows",
     "cli/changing",
     "cli/care",

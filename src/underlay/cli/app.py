@@ -15,6 +15,7 @@ from underlay import __version__
 from underlay.cli.care import compaction, deletions, imports, service
 from underlay.cli.changing import commands as changing
 from underlay.cli.ending import run_to_its_end
+from underlay.cli.hot.commands import app as hot
 from underlay.cli.ingest import commands as ingest
 from underlay.cli.interop import commands as interop
 from underlay.cli.main import drop_output
@@ -124,6 +125,7 @@ for _verb in _VERBS:
     app.command(name, cls=_SqlCommand if _verb is rows.sql else None)(_verb)
 app.add_typer(registry, name="registry")
 app.add_typer(pm, name="pm")
+app.add_typer(hot, name="hot")
 app.add_typer(serving.token, name="token")
 
 

@@ -2,6 +2,7 @@
 
 lake = "data/lake"                # relative to the file, or a URL
 registry = "sqlite:///r.sqlite"   # relative to the file; or postgresql://…, or none. UNDERLAY_REGISTRY overrides it
+hot = "data/hot"                  # hot partitions, relative to the file. UNDERLAY_HOT overrides it
 
 [options]                         # of the store
 endpoint = "http://localhost:9000"
@@ -33,7 +34,8 @@ REPOSITORY = ".git"
 """A folder that contains this is the root of a repository."""
 VARIABLE = "UNDERLAY_LAKE"
 REGISTRY_VARIABLE = "UNDERLAY_REGISTRY"
-_KNOWN = ("lake", "registry", "options")
+HOT_VARIABLE = "UNDERLAY_HOT"
+_KNOWN = ("lake", "registry", "hot", "options")
 _SQLITE = "sqlite:///"
 _opened: list[Registry] = []
 _lakes: list[Lake] = []
@@ -49,6 +51,8 @@ class LakeChoice:
     options: Mapping[str, str] = field(repr=False)
     registry: str | None = field(default=None, repr=False)
     config: Path | None = None
+    hot: str | None = None
+    """The directory of hot partitions; None leaves it to the environment."""
 
 
 def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
@@ -65,7 +69,8 @@ def choose_lake(url: str | None, options: Sequence[str] | None) -> LakeChoice:
         )
     known = read_found(config)
     registry = None if os.environ.get(REGISTRY_VARIABLE) else known.registry
-    return LakeChoice(url=known.url, options={**known.options, **given}, registry=registry, config=config)
+    hot = None if os.environ.get(HOT_VARIABLE) else known.hot
+    return LakeChoice(url=known.url, options={**known.options, **given}, registry=registry, config=config, hot=hot)
 
 
 def open_lake(url: str | None, options: Sequence[str] | None) -> Lake:
@@ -77,7 +82,7 @@ def connect_chosen(choice: LakeChoice) -> Lake:
     """The lake of a choice. Makes no request."""
     from underlay.api.lake import connect  # loads Arrow
 
-    lake = connect(choice.url, options=choice.options or None, registry=choice.registry)
+    lake = connect(choice.url, options=choice.options or None, registry=choice.registry, hot=choice.hot)
     _lakes.append(lake)
     if lake.registry is not None:
         _opened.append(lake.registry)
@@ -179,12 +184,16 @@ def _parsed(path: Path, data: bytes) -> LakeChoice:
         raise InvalidRequest("registry must be a string", place=str(path), expected=ACCEPTED)
     if not isinstance(options, dict) or not all(isinstance(value, str | int | bool) for value in options.values()):
         raise InvalidRequest("an option must be a single value", place=str(path), hint='Write endpoint = "http://…".')
+    hot = content.get("hot")
+    if hot is not None and (not isinstance(hot, str) or not hot or "://" in hot):
+        raise InvalidRequest("hot must be a directory on this machine", place=str(path), found=repr(hot))
     is_path = "://" not in url
     return LakeChoice(
         url=str(path.parent / Path(url).expanduser()) if is_path else url,
         options={name: _option_text(value) for name, value in options.items()},
         registry=_from_folder(registry, path.parent) if registry is not None else None,
         config=path,
+        hot=None if hot is None else str(path.parent / Path(hot).expanduser()),
     )
 
 

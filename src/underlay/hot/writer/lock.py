@@ -19,6 +19,23 @@ LOCK_NAME = "_lock"
 _MOST_BYTES = 64
 
 
+def is_locked(folder: Path) -> bool:
+    """Whether a writer holds the lock now. Takes it for a moment, which a writer that opens then may meet."""
+    import fcntl  # which Windows lacks
+
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 class WriterLock:
     """The lock, held until `release`. Not inherited by a forked child."""
 

@@ -1,0 +1,1 @@
+"""`underlay hot`: status, seal, compact, show, read and verify of hot partitions."""
