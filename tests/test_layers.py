@@ -149,6 +149,7 @@ FOLDERS = [
     "server/on_spark",
     "server/statements",
     "server/routes",
+    "server/iceberg",
     "server",
     "cli/common",
     "cli/registry",

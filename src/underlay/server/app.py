@@ -22,6 +22,7 @@ from underlay.server.common.metrics import ServerMetrics
 from underlay.server.common.problem import Problem, problem_of
 from underlay.server.common.settings import ServerSettings
 from underlay.server.formats.formats import NotAcceptable
+from underlay.server.iceberg import routes as iceberg
 from underlay.server.page.built_page import read_page
 from underlay.server.routes import catalog, operations, page, plans, sql, statements
 from underlay.server.routes.answers import ProblemResponse
@@ -51,7 +52,7 @@ def make_app(settings: ServerSettings) -> FastAPI:
     )
     app.state.settings = settings
     app.state.page = read_page()
-    for one in (sql, statements, plans, catalog, operations, page):
+    for one in (sql, statements, plans, catalog, operations, iceberg, page):
         app.include_router(one.router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(UnderlayError, _on_problem)
@@ -78,6 +79,7 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     app.state.threads = anyio.CapacityLimiter(_THREADS)
     app.state.keys = StatementKeys()
     app.state.links = DownloadLinks()
+    app.state.export_locks = {}
     app.state.lake = connect(settings.lake, options=settings.options, registry=settings.registry)
     app.state.service = StatementService(settings, app.state.metrics)
     await app.state.service.open()

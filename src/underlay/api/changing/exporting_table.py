@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 class ExportingTable(CaringTable):
     """A table that can be exported."""
 
+    def iceberg_metadata(self) -> tuple[str, dict[str, object]]:
+        """Where the Iceberg metadata of the newest version is, and the metadata: exported first unless it was.
+
+        It is exported as before, or as the properties `export.…` say. Raises NotExportable.
+        """
+        from underlay.interop.export.exporting import current_iceberg
+
+        head = self.writable().head()
+        return current_iceberg(self._opened.snapshot(head), self.name, head, self._context.options)
+
     def export(
         self,
         kind: str = "iceberg",

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from underlay.errors import InvalidRequest
+from underlay.errors import Inconsistent, InvalidRequest
 from underlay.index.keys import ICEBERG as WAREHOUSE
 from underlay.index.keys import iceberg_folder
 from underlay.interop.exported.exported_version import Exported
 from underlay.interop.exported.places import ExportPlaces, unquoted
-from underlay.interop.exported.settings import DELTA, ExportSettings, check_kind
+from underlay.interop.exported.settings import (
+    DEFAULTS,
+    DELTA,
+    ICEBERG,
+    ExportSettings,
+    check_kind,
+    read_asked,
+    settings_of,
+)
+from underlay.interop.iceberg.columns.types import Json
 from underlay.interop.iceberg.export import IcebergTarget, export_iceberg
-from underlay.interop.iceberg.folder import WarehouseFolder
+from underlay.interop.iceberg.folder import NONE, WarehouseFolder, properties_of
+from underlay.interop.iceberg.objects.metadata import ASKED, COMMIT, NUMBER
 from underlay.store.open import open_store
 from underlay.store.store import Store
 from underlay.table.open_table import Head
@@ -48,6 +58,27 @@ def export_version(
         is_newest=to is None,
     )
     return export_iceberg(snapshot, name, target, settings, dry_run=dry_run)
+
+
+def current_iceberg(
+    snapshot: Snapshot, name: str, head: Head, options: Mapping[str, str] | None = None
+) -> tuple[str, Json]:
+    """Where the metadata of the newest version is, and what it says; exported first unless it was. Columns that the
+    newest export leaves out are left out again, unless the table's properties say what to leave out."""
+    lake = snapshot.store
+    folder = WarehouseFolder(lake, f"{WAREHOUSE}/{iceberg_folder(name)}")
+    number = folder.newest()
+    metadata = folder.read(number) if number != NONE else None
+    properties = head.root.definition.properties
+    known = properties_of(metadata) if isinstance(metadata, dict) else {}
+    asked = {} if not DEFAULTS.isdisjoint(properties) else read_asked(known.get(ASKED))
+    if known.get(NUMBER) != str(number) or known.get(COMMIT) != head.root.commit_id or metadata is None:
+        exported = export_version(snapshot, name, head, ICEBERG, settings_of(properties, **asked), options=options)
+        number = int((exported.metadata_url or "").rpartition("/v")[2].partition(".")[0])
+        metadata = folder.read(number)
+    if metadata is None:
+        raise Inconsistent("an export that was just written is gone", place=lake.place_of(folder.metadata_key(number)))
+    return f"{metadata['location']}/metadata/v{number}.metadata.json", metadata
 
 
 def _warehouse(

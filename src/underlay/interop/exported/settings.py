@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import TypedDict, cast
 
 from underlay.errors import InvalidRequest
 from underlay.schema.table_schema import TableSchema
@@ -16,6 +18,8 @@ WITHOUT = "export.without"
 BASE_URL = "export.base_url"
 FORMAT = "export.format"
 EXPORT_PROPERTIES = (EXPORT, WITHOUT, BASE_URL, FORMAT)
+DEFAULTS = frozenset((WITHOUT, BASE_URL, FORMAT))
+"""Properties that say how a table is exported."""
 FORMATS = (2, 3)
 
 
@@ -41,6 +45,29 @@ class ExportSettings:
         if named >= set(schema.names):
             raise InvalidRequest("all columns are left out", hint="Export at least one column.")
         return frozenset(named)
+
+
+class Asked(TypedDict, total=False):
+    """The arguments of an export, to repeat it."""
+
+    columns: list[str] | None
+    without: list[str]
+    base_url: str | None
+    format: int | None
+
+
+def read_asked(text: str | None) -> Asked:
+    """What `asked_json` wrote; nothing if it is something else."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return cast(Asked, {name: found[name] for name in Asked.__annotations__ if name in found})
+
+
+def asked_json(settings: ExportSettings) -> str:
+    """The settings, to export in the same way again."""
+    return json.dumps(asdict(settings))
 
 
 def check_kind(kind: str) -> str:

@@ -21,7 +21,7 @@ from underlay.index.segment.merge import MergedArrays, MergeInput
 from underlay.index.segment.segment import Segment
 from underlay.interop.exported.exported_version import Exported, not_exportable
 from underlay.interop.exported.places import ExportPlaces
-from underlay.interop.exported.settings import ICEBERG, ExportSettings
+from underlay.interop.exported.settings import ICEBERG, ExportSettings, asked_json
 from underlay.interop.iceberg.choose import Choice, choose
 from underlay.interop.iceberg.columns.types import V3, Json
 from underlay.interop.iceberg.folder import NONE, WarehouseFolder, manifest_list_of, properties_of
@@ -39,7 +39,15 @@ from underlay.interop.iceberg.objects.deletions import (
     position_groups,
     puffin,
 )
-from underlay.interop.iceberg.objects.metadata import DELETIONS, FINGERPRINT, LEFT_OUT, NUMBER, VERSION, make_metadata
+from underlay.interop.iceberg.objects.metadata import (
+    ASKED,
+    DELETIONS,
+    FINGERPRINT,
+    LEFT_OUT,
+    NUMBER,
+    VERSION,
+    make_metadata,
+)
 from underlay.plan.part import Part
 from underlay.runtime.threads import side_by_side
 from underlay.schema.table_schema import leaves_in
@@ -87,7 +95,7 @@ def export_iceberg(
     choice = choose(snapshot, settings)
     if choice.refusals and not dry_run:
         raise not_exportable(name, "an Iceberg table", choice.refusals)
-    work = _Export(snapshot, target, choice)
+    work = _Export(snapshot, target, choice, asked_json(settings))
     number, puts, notes = (None, 0, ()) if dry_run else work.run()
     return Exported(
         table=name,
@@ -107,9 +115,9 @@ def export_iceberg(
 class _Export:
     """One export of one version."""
 
-    def __init__(self, snapshot: Snapshot, target: IcebergTarget, choice: Choice) -> None:
+    def __init__(self, snapshot: Snapshot, target: IcebergTarget, choice: Choice, asked: str) -> None:
         self._snapshot, self._target, self._schema = snapshot, target, choice.schema
-        self._folder, self._left_out = target.folder, choice.left_out
+        self._folder, self._left_out, self._asked = target.folder, choice.left_out, asked
         self._root = snapshot.root
         given = f"{choice.schema.fingerprint} {target.places.base} {target.location}"
         self._fingerprint = blake2b(given.encode(), digest_size=8).hexdigest()
@@ -201,6 +209,7 @@ class _Export:
             properties={
                 FINGERPRINT: self._identity,
                 DELETIONS: deletions,
+                ASKED: self._asked,
                 **({LEFT_OUT: json.dumps(sorted(self._left_out))} if self._left_out else {}),
             },
             first_row_id=row_id,

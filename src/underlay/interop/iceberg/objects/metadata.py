@@ -22,6 +22,8 @@ COMMIT, VERSION, NUMBER, FINGERPRINT = (
     "underlay.export-number",
     "underlay.export-fingerprint",
 )
+ASKED = "underlay.asked"
+"""The settings of the export, to repeat it."""
 LEFT_OUT = "underlay.left-out"
 """Columns that are not in the export, as JSON."""
 DELETIONS = "underlay.deletions"

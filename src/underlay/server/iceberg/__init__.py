@@ -1,0 +1,1 @@
+"""Iceberg's REST catalog, read-only: tables by name, each at its newest version."""
