@@ -71,6 +71,91 @@ MUTATIONS: dict[str, Mutation] = {
     ),
 }
 
+RULES = "tests/interop/iceberg/test_rules.py"
+DELTA = "tests/interop/delta/test_export.py"
+_LAYOUTS = "interop/iceberg/columns/layouts.py"
+_BOUNDS = "interop/iceberg/objects/bounds.py"
+MUTATIONS |= {
+    "X1 files with milliseconds are not exported": Mutation(
+        file=_LAYOUTS,
+        rule='if found.unit == "ms":',
+        without='if found.unit == "s":',
+        test=f"{RULES}::test_x1_files_with_milliseconds_are_refused",
+    ),
+    "X2 files with ids of others are not exported": Mutation(
+        file=_LAYOUTS,
+        rule="if walk.id_count and (walk.wrong_ids or walk.without_id):",
+        without="if walk.id_count and walk.without_id:",
+        test=f"{RULES}::test_x2_files_with_ids_of_others_are_refused",
+    ),
+    "X3 the name mapping lists columns that the table lacks": Mutation(
+        file=_LAYOUTS,
+        rule="[_mapped(one, numbers) for one in tops]",
+        without="[_mapped(one, numbers) for one in tops if one.id is not None]",
+        test=f"{RULES}::test_x3_the_name_mapping_lists_every_column",
+    ),
+    "X4 bounds of numbers are values": Mutation(
+        file=_BOUNDS,
+        rule="found: BoolArray = has_flag(statistics.flags, exact)",
+        without="found: BoolArray = has_flag(statistics.flags, exact) | True",
+        test=f"{RULES}::test_x4_bounds_of_numbers_are_values",
+    ),
+    "X5 unsigned integers are not exported": Mutation(
+        file=_LAYOUTS,
+        rule="if found.kind in _UNSIGNED:",
+        without="if found.kind in ():",
+        test=f"{RULES}::test_x5_unsigned_integers_are_refused",
+    ),
+    "X6 a default needs format 3": Mutation(
+        file="interop/iceberg/choose.py",
+        rule="elif leaf.default is not None and any(",
+        without="elif leaf.default is not None and not any(",
+        test=f"{RULES}::test_x6_a_default_that_files_lack_needs_format_3",
+    ),
+    "X7 UUIDs have no bounds": Mutation(
+        file=_BOUNDS,
+        rule=" or scalar.kind is TypeKind.UUID",
+        without="",
+        test=f"{RULES}::test_x7_uuids_have_no_bounds",
+    ),
+    "X8 there are no bounds where NaN may be": Mutation(
+        file=_BOUNDS,
+        rule="is_nan_free = has_column & _all(~bounds.may_hold_nan, arrays)",
+        without="is_nan_free = has_column",
+        test=f"{RULES}::test_x8_there_are_no_bounds_where_nan_may_be",
+    ),
+    "X9 registered files are not exported to Delta": Mutation(
+        file="interop/delta/columns.py",
+        rule="if not is_own(location) and",
+        without="if not location and",
+        test=f"{DELTA}::test_x9_registered_files_are_refused_and_none_is_skipped",
+    ),
+    "X10 buckets by another hash are no partitions": Mutation(
+        file="interop/iceberg/columns/partition_specs.py",
+        rule="is_same = field.hash == MURMUR3 and",
+        without="is_same =",
+        test=f"{RULES}::test_x10_buckets_by_another_hash_are_no_partitions",
+    ),
+    "X11 columns that Spark cannot open are noted": Mutation(
+        file="interop/iceberg/choose.py",
+        rule="if any(one.kind is TypeKind.TIME or",
+        without="if any(one.kind is TypeKind.UUID or",
+        test=f"{RULES}::test_x11_columns_that_spark_cannot_open_are_noted",
+    ),
+    "X12 required columns are declared in Delta": Mutation(
+        file="interop/delta/export.py",
+        rule="writers |= {_INVARIANTS} if choice.has_required else set()",
+        without="",
+        test=f"{DELTA}::test_x12_required_columns_are_declared",
+    ),
+    "X13 no bound is zero": Mutation(
+        file=_BOUNDS,
+        rule=" or (scalar.kind in _FLOATS and value == 0)",
+        without="",
+        test=f"{RULES}::test_x13_no_bound_is_zero",
+    ),
+}
+
 
 def copy_source(folder: Path) -> Path:
     """A copy of the package in `folder`, which then goes on the path; with what is compiled, which holds for all files

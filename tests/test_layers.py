@@ -91,6 +91,7 @@ FOLDERS = [
     "interop/iceberg/columns",
     "interop/iceberg/objects",
     "interop/iceberg",
+    "interop/delta",
     "interop/export",
     "interop/imports",
     "interop/from_delta",

@@ -39,6 +39,11 @@ def _iceberg() -> duckdb.DuckDBPyConnection:
     return connect("avro", "iceberg")
 
 
+@cache
+def _delta() -> duckdb.DuckDBPyConnection:
+    return connect("delta")
+
+
 def ask_duckdb(url: str, query: str) -> list[tuple[object, ...]]:
     return _iceberg().cursor().execute(query.replace("from t", f"from iceberg_scan('{url}') t")).fetchall()
 
@@ -86,4 +91,27 @@ def plain(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return [tuple(int(one) if isinstance(one, Decimal) and one == int(one) else one for one in row) for row in rows]
 
 
+def ask_delta(path: str, query: str) -> list[tuple[object, ...]]:
+    """deltalake, on DataFusion, reads the rows; DuckDB computes what is asked of them."""
+    from deltalake import DeltaTable, QueryBuilder
+
+    rows = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all()
+    return in_memory(pa.table(rows), query)
+
+
+def ask_delta_duckdb(path: str, query: str) -> list[tuple[object, ...]]:
+    """DuckDB with Delta's own kernel."""
+    return _delta().cursor().execute(query.replace("from t", f"from delta_scan('{path}') t")).fetchall()
+
+
+def ask_delta_polars(path: str, query: str) -> list[tuple[object, ...]]:
+    """Polars, which prunes and filters by the condition."""
+    frame = pl.scan_delta(path)
+    found = re.search(r" where (.*?)( group by .*| order by .*)?$", query)
+    if found is not None and is_for_polars(found[1]):
+        frame = frame.sql(f"select * from self where {found[1]}")
+    return in_memory(frame.collect().to_arrow(), query)
+
+
+DELTA_ENGINES: dict[str, Ask] = {"deltalake": ask_delta, "duckdb": ask_delta_duckdb, "polars": ask_delta_polars}
 ENGINES: dict[str, Ask] = {"duckdb": ask_duckdb, "pyiceberg": ask_pyiceberg, "polars": ask_polars}

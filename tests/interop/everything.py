@@ -52,14 +52,14 @@ QUESTIONS = (
 LONG = "JFK" * 40
 
 
-def rows(first: int, count: int, schema: pa.Schema) -> pa.Table:
+def rows(first: int, count: int, schema: pa.Schema, zone: str = "zone") -> pa.Table:
     """Rows with NaN, minus zero, nulls, long texts and nested values."""
 
     def row(n: int) -> dict[str, object]:
         values: dict[str, object] = {
             "id": n,
             "pickup": datetime.datetime(2024, 1 + n % 3, 1) + datetime.timedelta(hours=n % 50),
-            "zone": (LONG, None, "é", "JFK")[n % 4],
+            zone: (LONG, None, "é", "JFK")[n % 4],
             "fare": (math.nan, -0.0, 1.5 * n)[n % 3],
             "tip": 0.25 * n,
             "tags": (["a", None], [], None)[n % 3],

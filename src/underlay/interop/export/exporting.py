@@ -6,7 +6,9 @@ from collections.abc import Mapping
 
 from underlay.errors import Inconsistent, InvalidRequest
 from underlay.index.keys import ICEBERG as WAREHOUSE
-from underlay.index.keys import iceberg_folder
+from underlay.index.keys import delta_log, iceberg_folder
+from underlay.interop.delta.export import export_delta
+from underlay.interop.delta.log import ExportLog
 from underlay.interop.exported.exported_version import Exported
 from underlay.interop.exported.places import ExportPlaces, unquoted
 from underlay.interop.exported.settings import (
@@ -46,7 +48,7 @@ def export_version(
     check_kind(kind)
     lake = snapshot.store
     if kind == DELTA:
-        raise InvalidRequest("Delta is not written yet")
+        return _export_delta(snapshot, name, head, settings, to, dry_run=dry_run)
     places = ExportPlaces(lake.url, settings.base_url)
     store, root, url = _warehouse(lake, places, to, options)
     folder = iceberg_folder(name)
@@ -58,6 +60,18 @@ def export_version(
         is_newest=to is None,
     )
     return export_iceberg(snapshot, name, target, settings, dry_run=dry_run)
+
+
+def _export_delta(
+    snapshot: Snapshot, name: str, head: Head, settings: ExportSettings, to: str | None, *, dry_run: bool
+) -> Exported:
+    """Readers find files by their path below the log's folder, so the log is in the table's, and only there."""
+    if to is not None:
+        raise InvalidRequest("a table of Delta is where its files are", found=to, hint="Leave --to out.")
+    folder = head.revision.table_folder
+    log = ExportLog(snapshot.store, delta_log(folder))
+    url = f"{(settings.base_url or unquoted(snapshot.store.url)).rstrip('/')}/{folder}"
+    return export_delta(snapshot, name, log, head.revision.id, settings, url=url, dry_run=dry_run)
 
 
 def current_iceberg(

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 
 from underlay.errors import InvalidRequest
 from underlay.index.keys import ICEBERG as WAREHOUSE
-from underlay.index.keys import iceberg_folder
+from underlay.index.keys import delta_log, iceberg_folder
+from underlay.interop.delta.columns import choose_delta
+from underlay.interop.delta.log import NONE as EMPTY_LOG
+from underlay.interop.delta.log import ExportLog
 from underlay.interop.exported.exported_version import Refusal
-from underlay.interop.exported.settings import ICEBERG, kinds_of, settings_of
+from underlay.interop.exported.settings import DELTA, ICEBERG, kinds_of, settings_of
 from underlay.interop.iceberg.choose import choose
 from underlay.interop.iceberg.folder import NONE, WarehouseFolder, properties_of
 from underlay.interop.iceberg.objects.metadata import LEFT_OUT, NUMBER, VERSION
@@ -44,7 +47,39 @@ class ExportStatus:
 
 def export_status(snapshot: Snapshot, name: str, head: Head) -> list[ExportStatus]:
     """The table's exports in the lake."""
-    return [_iceberg(snapshot, name, head)]
+    found = [_iceberg(snapshot, name, head)]
+    delta = _delta(snapshot, name, head)
+    return found if delta is None else [*found, delta]
+
+
+def _delta(snapshot: Snapshot, name: str, head: Head) -> ExportStatus | None:
+    """None for a table that nobody exports to Delta."""
+    log = ExportLog(snapshot.store, delta_log(head.revision.table_folder))
+    number = log.newest()
+    properties = head.root.definition.properties
+    problem = None
+    try:
+        is_automatic = DELTA in kinds_of(properties)
+        if number == EMPTY_LOG and not is_automatic:
+            return None
+        refused = choose_delta(snapshot, settings_of(properties)).refusals
+    except InvalidRequest as error:
+        is_automatic, refused, problem = False, (), str(error)
+    known = log.exported_by(number) if number != EMPTY_LOG else {}
+    if number != EMPTY_LOG and not known:
+        problem = f"entry {number} of the log was not written by Underlay"
+    elif known and known.get("revision") != head.revision.id:
+        problem = "the export is of an earlier revision"
+    return ExportStatus(
+        table=name,
+        kind=DELTA,
+        version=snapshot.version,
+        exported_version=known.get("version"),
+        is_automatic=is_automatic,
+        left_out=tuple(known.get("left_out", ())),
+        refused=refused,
+        problem=problem,
+    )
 
 
 def _iceberg(snapshot: Snapshot, name: str, head: Head) -> ExportStatus:

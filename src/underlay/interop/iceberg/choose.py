@@ -6,10 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from underlay.index.constants import unpack_constants
 from underlay.index.root import WITH_CONSTANTS
 from underlay.interop.exported.exported_version import Refusal
@@ -18,8 +14,8 @@ from underlay.interop.iceberg.columns.defaults import default_json
 from underlay.interop.iceberg.columns.layouts import JudgedLayout, LayoutProblem, judge_layout, name_mapping
 from underlay.interop.iceberg.columns.partition_specs import exported_specs
 from underlay.interop.iceberg.columns.types import V2, V3, IcebergType, scalar_type
+from underlay.interop.iceberg.layouts_in_use import FilesByLayout
 from underlay.interop.iceberg.objects.metadata import ExportedSchema
-from underlay.plan.part import Part
 from underlay.prune.predicates.operand import format_column
 from underlay.schema.cast.adapt import parts_of
 from underlay.schema.table_schema import leaves_in
@@ -38,41 +34,6 @@ class Choice:
     left_out: dict[str, str]
     refusals: tuple[Refusal, ...]
     notes: tuple[str, ...]
-
-
-class FilesByLayout:
-    """Which layouts the files of a version have. Looks at segments only if it is asked."""
-
-    def __init__(self, snapshot: Snapshot) -> None:
-        self._snapshot = snapshot
-        self._counts: Counter[str] | None = None
-        self._examples: dict[str, str] = {}
-
-    def count(self, layout: str) -> int:
-        """How many files have this layout."""
-        if self._counts is None:
-            self._counts = Counter()
-            for part in self._snapshot.parts():
-                self._take(part)
-        return self._counts[layout]
-
-    def subject(self, layout: str) -> str:
-        """The files in words."""
-        count = self.count(layout)
-        example = self._examples.get(layout, "")
-        return f"file {example}" if count == 1 else f"{count} files, such as {example}"
-
-    def _take(self, part: Part) -> None:
-        files = part.segment.files
-        layouts, locations = files.layouts, files.locations
-        if part.is_removed is not None:
-            kept = pa.array(~part.is_removed)
-            layouts, locations = layouts.filter(kept), locations.filter(kept)
-        assert self._counts is not None
-        for layout in map(str, pc.unique(layouts).to_pylist()):
-            is_meant = pc.equal(layouts, pa.scalar(layout))
-            self._counts[layout] += int(np.asarray(is_meant).sum())
-            self._examples.setdefault(layout, str(locations.filter(is_meant)[0]))
 
 
 def choose(snapshot: Snapshot, settings: ExportSettings) -> Choice:

@@ -133,7 +133,8 @@ class _Export:
             base = self._read_base()
             notes = () if base.is_ours or base.number == NONE else (_foreign(base.number),)
             if base.is_ours and base.properties.get(FINGERPRINT) == self._identity:
-                self._folder.mend_hint(base.number)
+                # whoever published it may have died before it put the hint
+                self._folder.mend_hint(base.number, is_moved=self._folder.hinted() != base.number)
                 return base.number, self._puts, notes
             if self._is_older_than(base):
                 return base.number, self._puts, notes

@@ -65,14 +65,15 @@ class WarehouseFolder:
 
     def newest(self) -> int:
         """The number of the newest export, `NONE` without one. Two requests, if the hint is right."""
-        number = self._hinted()
+        number = self.hinted()
         if number == NONE or self.store.head(self.metadata_key(number)) is None:
             return max((one.number for one in self.exports() if one.is_whole), default=NONE)
         while self.store.head(self.metadata_key(number + 1)) is not None:
             number += 1
         return number
 
-    def _hinted(self) -> int:
+    def hinted(self) -> int:
+        """The number in the hint; `NONE` without one."""
         try:
             text = bytes(self.store.get(self.key(_HINT))[0])
         except NotFound:

@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 
 from underlay.errors import NotFound
 from underlay.index.catalog import Catalog, find_table
-from underlay.index.keys import ICEBERG, iceberg_folder
+from underlay.index.keys import ICEBERG, delta_log, iceberg_folder
+from underlay.interop.delta.log import ExportLog
 from underlay.interop.iceberg.folder import WarehouseFolder
 from underlay.interop.iceberg.tidy import held_versions
 from underlay.table.catalog.lake import LakeCatalog
@@ -47,7 +48,7 @@ class Holders:
 
 
 def find_holders(lake: LakeCatalog, name: str, revision: Revision, reader_age: timedelta) -> Holders:
-    """Who holds what now. Reads the newest catalog, and lists leases, intents and exports: four requests, and the
+    """Who holds what now. Reads the newest catalog, and lists leases, intents and exports: five requests, and the
     clock's, when there are none.
     """
     leases = [one for one in list_leases(revision.store, revision.keys) if one.is_alive]
@@ -61,7 +62,10 @@ def find_holders(lake: LakeCatalog, name: str, revision: Revision, reader_age: t
         leases={one.found.name: None if one.record is None else one.record.version for one in leases},
         jobs_since_us=min(started, default=None),
         intents=frozenset(one.found.name for one in intents),
-        exports=held_versions(folder, revision.id, now, reader_age),
+        exports={
+            **held_versions(folder, revision.id, now, reader_age),
+            **ExportLog(revision.store, delta_log(revision.table_folder)).held_versions(revision.id, now, reader_age),
+        },
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import Lock
 from typing import Any, TypeVar
 
 import anyio
@@ -14,6 +13,7 @@ from starlette.responses import JSONResponse, Response
 from underlay.api.lake import Lake
 from underlay.api.limited.limited_lake import LimitedLake
 from underlay.index.catalog import split_name
+from underlay.runtime.locks import ProcessLock
 from underlay.server.iceberg.errors import CatalogRoute, MissingNamespace, error_response
 from underlay.server.routes.requests import caller_of
 
@@ -97,12 +97,12 @@ async def list_tables_of_namespace(request: Request, namespace: str) -> Response
 @router.get(_TABLE, responses=_ERRORS, response_model=None)
 async def load_table(request: Request, namespace: str, table: str) -> Response:
     """A table at its newest version, which is exported first if it was not yet."""
-    locks: dict[str, Lock] = request.app.state.export_locks
+    locks: dict[str, ProcessLock] = request.app.state.export_locks
     name = f"{namespace}.{table}"
 
     def load(lake: LimitedLake) -> Response:
         found = lake.table(name)
-        with locks.setdefault(found.name, Lock()):  # many clients ask at once, and one export serves them all
+        with locks.setdefault(found.name, ProcessLock()):  # many clients ask at once, and one export serves them all
             location, metadata = found.iceberg_metadata()
         return JSONResponse({"metadata-location": location, "metadata": metadata, "config": {}})
 

@@ -23,7 +23,10 @@ from underlay.schema.types import Scalar, TypeKind
 
 _SIGNED = (TypeKind.INT8, TypeKind.INT16, TypeKind.INT32, TypeKind.INT64)
 _UNSIGNED = (TypeKind.UINT8, TypeKind.UINT16, TypeKind.UINT32, TypeKind.UINT64)
-_REWRITE = 'Run "underlay import" or "underlay compact" to rewrite these files, or leave the column out.'
+_REWRITE = (
+    'Import registered files ("underlay import"), then encode all files again: "underlay compact --order sort", or'
+    ' "zorder(a, b)" in a table without an order. Or leave the column out.'
+)
 _PART_NAMES = {ColumnForm.LIST: (("element",),), ColumnForm.MAP: (("key",), ("value",))}
 """What Iceberg calls the parts of lists and maps, besides what the file calls them."""
 

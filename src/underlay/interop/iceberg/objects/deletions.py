@@ -48,9 +48,14 @@ class NewObject:
     data: bytes
 
 
+def vector_content(bits: bytes) -> bytes:
+    """A deletion vector with its magic: our bytes as the only container of Iceberg's and Delta's 64-bit form."""
+    return _VECTOR + _ONE_CONTAINER + bits
+
+
 def vector_bytes(bits: bytes) -> bytes:
     """The blob of a deletion vector."""
-    content = _VECTOR + _ONE_CONTAINER + bits
+    content = vector_content(bits)
     return struct.pack(">I", len(content)) + content + struct.pack(">I", zlib.crc32(content))
 
 
