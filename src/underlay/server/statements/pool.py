@@ -21,7 +21,7 @@ class WorkerPool:
         self._settings = settings
         self._size = size
         self._threads = settings.threads or max(1, (os.cpu_count() or 1) // settings.limits.running)
-        self._idle: asyncio.Queue[WorkerProcess] = asyncio.Queue()
+        self._idle: asyncio.LifoQueue[WorkerProcess] = asyncio.LifoQueue()  # the one used last has the warmest caches
         self._every: set[WorkerProcess] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_closed = False

@@ -89,6 +89,7 @@ class ServerConnection:
         self._there = threading.Semaphore(0)
         self._answered: SimpleQueue[Message] = SimpleQueue()
         self._sending = threading.Lock()
+        self._kept = bytearray()
         self.interruptions = Interruptions()
 
     def listen(self) -> None:
@@ -125,11 +126,21 @@ class ServerConnection:
         """Send one message from another thread, unless it is no longer wanted."""
         with self._sending:
             if is_wanted():
-                self._connection.sendall(frame_of(message))
+                self._send_all(frame_of(message))
 
     def _send(self, data: bytes) -> None:
         with self._sending:
-            self._connection.sendall(data)
+            self._send_all(data)
+
+    def _send_all(self, data: bytes) -> None:
+        kept, self._kept = self._kept, bytearray()
+        self._connection.sendall(kept + data if kept else data)
+
+    def keep(self, data: bytes) -> None:
+        """Send a small frame with the next one, so that the server wakes up once for both. Only in the main thread, and
+        only where the next one follows at once."""
+        with self._sending:
+            self._kept += data
 
     def say(self, message: Message) -> None:
         """Send one message without interruption."""

@@ -24,7 +24,7 @@ from underlay.server.formats.types import columns_of
 from underlay.server.kept.bins import bin_rows
 from underlay.server.worker.engines import EngineName
 from underlay.server.worker.job import BinsJob, LookJob, Output, StatementJob, WindowJob, scans_path
-from underlay.server.worker.messages import Message, data_frame
+from underlay.server.worker.messages import Message, data_frame, frame_of
 from underlay.server.worker.scans import (
     describe_scans,
     pack_scans,
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from underlay.server.worker.main import ServerConnection
 
 _SEND_BYTES = 256 << 10
+_SMALL_BYTES = 16 << 10
 _LOOK_ROWS = 1 << 16
 _BEGUN: Message = {"type": "begun", "columns": None, "versions": {}, "is_change": False, "plan_ms": 0.0}
 """The first message of a look."""
@@ -54,7 +55,13 @@ class _Sink(RawIOBase):
     def __init__(self, server: ServerConnection) -> None:
         self._server = server
         self._held = bytearray()
+        self._is_last = False
         self.size_bytes = 0
+
+    def end(self) -> None:
+        """Send what is left, with the message that follows."""
+        self._is_last = True
+        self.flush()
 
     def write(self, data: Any) -> int:  # noqa: ANN401  # whatever has bytes
         self._held += data
@@ -66,6 +73,9 @@ class _Sink(RawIOBase):
         if self._held:
             data, self._held = self._held, bytearray()
             self.size_bytes += len(data)
+            if len(data) <= _SMALL_BYTES and self._is_last:
+                self._server.keep(data_frame(memoryview(data)))
+                return
             for at in range(0, len(data), _SEND_BYTES):
                 self._server.send(data_frame(memoryview(data)[at : at + _SEND_BYTES]))
 
@@ -101,7 +111,7 @@ class _Answer:
     def close(self) -> None:
         if self._compressor is not None:
             self._compressor.close()
-        self.sink.flush()
+        self.sink.end()
 
 
 class WorkerService:
@@ -193,19 +203,21 @@ class WorkerService:
         begun = self._runner.begin(job)
         try:
             is_known = begun.etag is not None and job.if_none_match == begun.etag
-            self._server.say(
-                {
-                    "type": "begun",
-                    "columns": columns_of(begun.schema),
-                    "versions": dict(begun.versions),
-                    "etag": begun.etag,
-                    "is_change": begun.is_change,
-                    "is_not_modified": is_known,
-                    "plan_ms": _since(started),
-                    "engine": begun.choice.engine.value,
-                    "engine_reason": begun.choice.reason,
-                }
-            )
+            told: Message = {
+                "type": "begun",
+                "columns": columns_of(begun.schema),
+                "versions": dict(begun.versions),
+                "etag": begun.etag,
+                "is_change": begun.is_change,
+                "is_not_modified": is_known,
+                "plan_ms": _since(started),
+                "engine": begun.choice.engine.value,
+                "engine_reason": begun.choice.reason,
+            }
+            if job.spool is None:
+                self._server.keep(frame_of(told))  # the first rows are there, and follow at once
+            else:
+                self._server.say(told)
             if is_known:
                 return {"type": "end", "rows": 0, "bytes": 0, "is_truncated": False}
             if job.spool is not None:
