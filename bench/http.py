@@ -54,7 +54,7 @@ class HttpSize(NamedTuple):
     stream_bytes: int
 
 
-QUICK = HttpSize(rows=20_000, rounds=3, clients=8, seconds=1.0, stream_bytes=20_000_000)
+QUICK = HttpSize(rows=20_000, rounds=1, clients=8, seconds=0.5, stream_bytes=4_000_000)
 
 
 def run(size: HttpSize, folder: Path, datasette: str | None = None) -> dict[str, Any]:  # Any: as JSON
