@@ -4,6 +4,7 @@
    of a statement in each process, which other work on the machine disturbs less.
 2. `clients`: clients that ask at once, each on its connection, for some seconds. An error fails the run.
 3. `stream`: a large result as Arrow, beside what encodes it in process and what two processes send over loopback.
+   The worker's CPU time bounds the rate where there is a core for the server: it does what the encoder does.
 4. Datasette, where `--datasette` names its program: the same query on the same rows in SQLite, turn by turn.
 
 `python -m bench.http --rows 1000000 --clients 64 --seconds 60`. Servers are warm, on loopback.
@@ -70,7 +71,7 @@ def run(size: HttpSize, folder: Path, datasette: str | None = None) -> dict[str,
     with _serving(folder) as (host, port, pid):
         found = {"query": _query(lake, host, port, size, folder, datasette) | _cpu(lake, host, port, pid, size)}
         found["clients"] = _many(host, port, size)
-        found["stream"] = _stream(lake, host, port, size)
+        found["stream"] = _stream(lake, host, port, pid, size)
     return {"load": os.getloadavg()[0], "cores": os.cpu_count(), **found}
 
 
@@ -239,7 +240,7 @@ def _clients(host: str, port: int, size: HttpSize, count: int, out: Path) -> Non
     out.write_text("\n".join(map(str, found)))
 
 
-def _stream(lake: Lake, host: str, port: int, size: HttpSize) -> dict[str, float]:
+def _stream(lake: Lake, host: str, port: int, pid: int, size: HttpSize) -> dict[str, float]:
     sql = _LARGE.format(size.stream_bytes // _ROW_BYTES)
     connection = HTTPConnection(host, port, timeout=600)
     sent = 0
@@ -266,13 +267,21 @@ def _stream(lake: Lake, host: str, port: int, size: HttpSize) -> dict[str, float
 
     ways = {"served": served, "encoded": encoded, "loopback": lambda: _loopback(sent)}
     samples = sample(ways, rounds=3)
-    connection.close()
+    spent: dict[str, float] = {"encoded": -time.process_time()}
+    encoded()
+    spent["encoded"] += time.process_time()
+    workers = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    before = [_cpu_of([pid]), _cpu_of(workers)]
+    served()
+    spent |= {"server": _cpu_of([pid]) - before[0], "workers": _cpu_of(workers) - before[1]}
     rates = {name: sent / min(values) / 1e6 for name, values in samples.items()}
+    connection.close()
     assert sent > size.stream_bytes * 0.9
     return {
         "bytes": sent,
         **{f"{name} MB/s": round(rate, 1) for name, rate in rates.items()},
         "served / the slower of the two": round(rates["served"] / min(rates["encoded"], rates["loopback"]), 3),
+        **{f"{name} CPU s/GB": round(seconds / (sent / 1e9), 2) for name, seconds in spent.items()},
     }
 
 

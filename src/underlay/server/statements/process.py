@@ -30,6 +30,8 @@ _WORKER = "underlay.server.worker.main"
 _OF_SPARK = ("JAVA_HOME", "SPARK_HOME", "SPARK_CONF_DIR", "HADOOP_CONF_DIR")
 _SPARE_BYTES = 1 << 30
 """Memory that a worker may use beyond its engine's limit."""
+_HELD_BYTES = 1 << 20
+"""What is read ahead of a worker's frames, which have up to 256 kB: with less, each is read in many parts."""
 _READY_SECONDS = 300.0
 
 
@@ -93,7 +95,7 @@ class WorkerProcess:
             theirs.close()
         worker = cls(process, folder, settings)
         try:
-            worker._reader, worker._writer = await asyncio.open_connection(sock=ours)
+            worker._reader, worker._writer = await asyncio.open_connection(sock=ours, limit=_HELD_BYTES)
             await worker._send({"type": "settings", **_told(settings, folder, threads)})
             async with asyncio.timeout(_READY_SECONDS):
                 await worker._receive()
