@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pytest
 
@@ -28,7 +29,10 @@ from underlay.prune import (
     Or,
     StartsWith,
     col,
+    columns_of,
 )
+from underlay.prune.parse.sql import parse_where
+from underlay.prune.predicates.operand import format_column
 
 A = ("a",)
 
@@ -133,3 +137,16 @@ def test_and_or_not_in_and_chains_are_told_what_to_write():
 
 def test_a_column_shows_itself():
     assert (str(col("a.b c")), repr(col("a", "b"))) == ('a."b c"', "col('a', 'b')")
+
+
+def test_every_word_of_the_engine_is_a_column_as_it_is_written():
+    connection = duckdb.connect()
+    words = [str(word) for (word,) in connection.execute("select keyword_name from duckdb_keywords()").fetchall()]
+    assert len(words) > 400
+    for word in words:
+        written = format_column((word,))
+        quoted = word.replace('"', '""')
+        where = f"{written} >= 1 and {written} is not null"
+        found = connection.execute(f'select 1 from (select 1 as "{quoted}") where {where}')
+        assert found.fetchall() == [(1,)]
+        assert columns_of(parse_where(f"{written} >= 1")) == {(word,)}

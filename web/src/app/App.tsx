@@ -25,6 +25,14 @@ import { formatTab, runTab, shareTab } from "./work";
 
 const WIDEST_CATALOG = 600;
 
+/** Put a name into the text as soon as there is an editor: a tab that was just opened has none yet. */
+function insertSoon(editor: { current: EditorHandle | null }, name: string, frames = 120): void {
+  requestAnimationFrame(() => {
+    if (editor.current !== null) editor.current.insert(name);
+    else if (frames > 0) insertSoon(editor, name, frames - 1);
+  });
+}
+
 export function App() {
   const [isReady, ready] = useState(false);
   const [areKeysShown, showKeys] = useState(false);
@@ -116,7 +124,7 @@ export function App() {
               insert={(name) => {
                 if (isNarrow()) divide({ isCatalogShown: false });
                 if (activeTab.value?.kind !== "sql") openTab({});
-                requestAnimationFrame(() => editor.current?.insert(name));
+                insertSoon(editor, name);
               }}
               open={(table) => {
                 if (isNarrow()) divide({ isCatalogShown: false });

@@ -9,6 +9,8 @@ import { draw, stampsOf } from "./paint";
 import { LABELS, type Theme } from "./verdicts";
 
 const MOST_HEIGHT = 420;
+/** As in blocks.css. */
+const PADDING = 4;
 /** A cell's side at least, where there are so few that fingers can hit them. */
 const FEW = 400;
 
@@ -149,7 +151,7 @@ function useWidthOf(frame: { current: HTMLDivElement | null }): number {
       if (entry !== undefined) setWidth(Math.floor(entry.contentRect.width));
     });
     watcher.observe(frame.current);
-    setWidth(Math.floor(frame.current.clientWidth));
+    setWidth(Math.floor(frame.current.clientWidth) - 2 * PADDING);
     return () => watcher.disconnect();
   }, []);
   return width;
@@ -160,7 +162,7 @@ function intoView(canvas: HTMLCanvasElement | null, layout: Layout, at: number, 
   const frame = canvas?.parentElement;
   if (frame == null) return;
   const top = placeOf(layout, at).y / scale;
-  const side = layout.size / scale;
+  const side = layout.size / scale + 2 * PADDING;
   if (top < frame.scrollTop) frame.scrollTop = top;
   if (top + side > frame.scrollTop + frame.clientHeight) frame.scrollTop = top + side - frame.clientHeight;
 }

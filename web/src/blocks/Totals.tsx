@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef } from "preact/hooks";
 
 import type { ScanPlan } from "../api/types";
 import { shareText } from "../catalog/text";
-import { bytesText, countText } from "../theme/text";
+import { bytesText, countText, plural } from "../theme/text";
 import { LABELS, SHOWN, type Theme, VERDICTS, type Verdict, stampOf } from "./verdicts";
 
 const SWATCH = 18;
@@ -73,7 +73,7 @@ export function StepsTable({ plan }: { plan: ScanPlan }) {
         <tbody>
           <tr>
             <th scope="row">Table</th>
-            <td>{countText(total.rows)} rows</td>
+            <td>{plural(total.rows, "row")}</td>
             <td>{countText(total.files)}</td>
             <td>{countText(total.blocks)}</td>
             <td>{bytesText(total.data_bytes)}</td>
@@ -92,7 +92,7 @@ export function StepsTable({ plan }: { plan: ScanPlan }) {
           <tr class="map-kept">
             <th scope="row">Read</th>
             <td>
-              {countText(kept.rows)} rows; {countText(kept.full_matches)} blocks match as a whole
+              {plural(kept.rows, "row")}; {plural(kept.full_matches, "block")} {kept.full_matches === 1 ? "matches" : "match"} as a whole
             </td>
             <td>{countText(kept.files)}</td>
             <td>{countText(kept.blocks)}</td>

@@ -176,9 +176,9 @@ function Item({ row, isActive, onFocus, onToggle, onPut, onOpen }: ItemProps) {
       </bdi>
       {row.detail !== "" && (
         <>
-          <span class="catalog-hidden">, </span>
+          {" "}
           <span class="catalog-detail">{row.detail}</span>
-          {row.kind === "dataset" && <span class="catalog-hidden"> tables</span>}
+          {row.kind === "dataset" && <span class="catalog-hidden">{row.detail === "1" ? " table" : " tables"}</span>}
         </>
       )}
       {row.kind === "table" && (

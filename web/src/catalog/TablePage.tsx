@@ -13,6 +13,7 @@ import { HealthOfTable } from "./HealthOfTable";
 import { SourcesOfTable } from "./SourcesOfTable";
 import { Versions } from "./Versions";
 import { Awaited, Name, useAsked } from "./parts";
+import { plainName } from "./rows";
 import { momentText, selectText, sinceText } from "./text";
 import { bytesText, countText } from "../theme/text";
 
@@ -135,7 +136,7 @@ const Names = ({ name, values }: { name: string; values: string[] }) =>
       {values.map((value, at) => (
         <>
           {at > 0 && ", "}
-          <Name>{value}</Name>
+          <Name>{plainName(value)}</Name>
         </>
       ))}
     </Fact>

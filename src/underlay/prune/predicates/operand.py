@@ -19,6 +19,40 @@ ColumnPath = tuple[str, ...]
 Operand = int | Decimal | float | str | bytes | bool | date | datetime | time | Instant | UUID | None
 """A literal. None is SQL's NULL: no comparison with it is ever true."""
 
+_NO_NAMES = frozenset(
+    [
+        "ANALYSE",
+        "ASYMMETRIC",
+        "AT",
+        "AUTHORIZATION",
+        "BOTH",
+        "BY",
+        "CAST",
+        "CHECK",
+        "COLLATION",
+        "CONCURRENTLY",
+        "DEFERRABLE",
+        "DO",
+        "FOREIGN",
+        "FREEZE",
+        "GROUP",
+        "INITIALLY",
+        "LAMBDA",
+        "LEADING",
+        "ORDER",
+        "PIVOT_LONGER",
+        "PLACING",
+        "PRIMARY",
+        "SIMILAR",
+        "SYMMETRIC",
+        "TO",
+        "TRAILING",
+        "UNPACK",
+        "VARIADIC",
+        "VERBOSE",
+    ]
+)
+"""Words that DuckDB takes for no name, and that sqlglot does not count among its keywords."""
 _BARE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
@@ -71,7 +105,7 @@ def _needs_quotes(name: str) -> bool:
 def _keywords() -> frozenset[str]:
     from sqlglot.dialects.duckdb import DuckDB  # slow to import, and only text needs it
 
-    return frozenset({*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS})
+    return frozenset({*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS, *_NO_NAMES})
 
 
 def _format_float(value: float) -> str:
