@@ -149,6 +149,7 @@ FOLDERS = [
     "server/worker",
     "server/on_spark",
     "server/statements",
+    "server/flight",
     "server/routes",
     "server/iceberg",
     "server",

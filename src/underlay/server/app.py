@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
 
 import anyio
 from fastapi import FastAPI
@@ -30,6 +32,10 @@ from underlay.server.routes.idempotency import StatementKeys
 from underlay.server.statements.links import DownloadLinks
 from underlay.server.statements.service import StatementService
 
+if TYPE_CHECKING:
+    from underlay.server.flight.flight_server import FlightSqlServer
+
+_FLIGHT_SECONDS = 5.0
 _THREADS = 8
 """Concurrent requests to the lake's store by endpoints that need no engine."""
 
@@ -84,10 +90,31 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     app.state.service = StatementService(settings, app.state.metrics)
     await app.state.service.open()
     try:
+        app.state.flight = _open_flight(app)
         yield
     finally:
-        await app.state.service.close()
+        await asyncio.gather(_close_flight(app), app.state.service.close())
         app.state.lake.close()
+
+
+def _open_flight(app: FastAPI) -> FlightSqlServer | None:
+    settings: ServerSettings = app.state.settings
+    if settings.flight is None:
+        return None
+    from underlay.server.flight.flight_server import open_flight  # loads gRPC
+    from underlay.server.flight.statements import FlightStatements
+
+    statements = FlightStatements(settings, app.state.service, asyncio.get_running_loop())
+    return open_flight(settings, statements, app.state.lake, app.state.tokens)
+
+
+async def _close_flight(app: FastAPI) -> None:
+    """Stop, within some seconds more than running statements get. gRPC waits for ever for a client that does not read:
+    then the process has to end all the same."""
+    server: FlightSqlServer | None = getattr(app.state, "flight", None)
+    if server is not None:
+        seconds = app.state.settings.limits.drain_seconds + _FLIGHT_SECONDS
+        app.state.is_flight_stuck = not await asyncio.to_thread(server.end, seconds)
 
 
 async def _on_problem(request: Request, error: Exception) -> Response:

@@ -37,10 +37,12 @@ class DrainingServer(uvicorn.Server):
 
 def check_settings(settings: ServerSettings) -> None:
     """Raise InvalidRequest for settings that would let strangers in, or cannot work."""
-    if settings.tokens is None and not is_loopback(settings.host):
+    addresses = [settings.host] if settings.flight is None else [settings.host, settings.flight[0]]
+    reachable = [address for address in addresses if not is_loopback(address)]
+    if settings.tokens is None and reachable:
         raise InvalidRequest(
             "a server without tokens listens on loopback only",
-            found=settings.host,
+            found=reachable[0],
             hint='Give --tokens FILE, and make one with "underlay token create".',
         )
     if settings.log_format not in LOG_FORMATS:

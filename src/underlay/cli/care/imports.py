@@ -20,7 +20,7 @@ def import_table(
     option: StoreOptions = None,
     json: Json = False,
 ) -> None:
-    """Make a table from one of another system; or registered files a table's own.
+    """Import a table of another system, or registered files.
 
     With SOURCE a new table gets the columns and rows of a table that another system wrote: delta:PATH for Delta Lake,
     iceberg:PATH and iceberg+rest://HOST/NAMESPACE.TABLE for Iceberg, hive:PATH for a folder of Parquet files with

@@ -41,6 +41,18 @@ def serve(
         typer.Option(metavar="ADDRESS", help="The address to listen on. Addresses other than loopback need --tokens."),
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 is any free one.")] = 8080,
+    flight_port: Annotated[
+        int | None,
+        typer.Option(
+            "--flight-port", min=0, max=65535, help="Serve Flight SQL on this port too; 0 is any free one. Default: no."
+        ),
+    ] = None,
+    flight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS:PORT", help="The same on another address than --host. Default: that of --flight-port."
+        ),
+    ] = None,
     writable: Annotated[
         bool, typer.Option("--writable", help="Allow statements that change tables. Default: reads only.")
     ] = False,
@@ -111,11 +123,12 @@ def serve(
 
     Statements run on DuckDB or Spark, in processes of their own with limits, and reach the tables of the lake that
     their token may read, and nothing else. GET /openapi.json describes the endpoints. SIGTERM and Ctrl-C stop it when
-    the running statements have ended.
+    the running statements have ended. With --flight-port, ADBC and JDBC clients reach the same statements by Flight
+    SQL.
 
     \b
     Examples:
-      underlay serve
+      underlay serve --flight-port 31337
       underlay serve --engine spark --master spark://host:7077
       underlay serve --host 0.0.0.0 --public-url http://sql.example:8080 --tokens tokens.json --writable
     """
@@ -125,6 +138,8 @@ def serve(
         ServeChoice(
             host=host,
             port=port,
+            flight_port=flight_port,
+            flight=flight,
             is_writable=writable,
             tokens=tokens,
             engine=engine,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +26,8 @@ class ServeChoice:
 
     host: str
     port: int
+    flight_port: int | None
+    flight: str | None
     is_writable: bool
     tokens: str | None
     engine: str | None
@@ -64,6 +67,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
         registry=where.registry,
         host=chosen.host,
         port=chosen.port,
+        flight=flight_address(chosen.host, chosen.flight_port, chosen.flight),
         is_writable=chosen.is_writable,
         tokens=None if chosen.tokens is None else Path(chosen.tokens),
         engine=engine,
@@ -90,13 +94,41 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
     host, port = listening.getsockname()[:2]
     scheme = "http" if chosen.certificate is None else "https"
     address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+    flight = None
+    if settings.flight is not None:
+        name, number = settings.flight
+        kind = "grpc" if chosen.certificate is None else "grpc+tls"
+        flight = f"{kind}://{f'[{name}]' if ':' in name else name}:{number}"
     if chosen.log_format == "json":
-        fields = {"url": address, "lake": show_place(url), "engine": said}
+        fields = {"url": address, "lake": show_place(url), "engine": said, **({"flight": flight} if flight else {})}
         logging.getLogger(SERVER).info("serving", extra={"fields": fields})
     else:
         say(f"Serving {show_place(url)} on {address}, Ctrl-C stops it.")
+        if flight is not None:
+            say(f"Flight SQL on {flight}.")
         say(said)
     server.run([listening])
+    if getattr(server.config.app.state, "is_flight_stuck", False):  # type: ignore[union-attr]  # our application
+        say("A client of Flight SQL does not read: its connection is cut.")
+        os._exit(0)
+
+
+def flight_address(host: str, port: int | None, text: str | None) -> tuple[str, int] | None:
+    """Where Flight SQL is served; None for nowhere. Port 0 becomes one that is free now. Raises InvalidRequest."""
+    if text is not None:
+        if port is not None:
+            raise InvalidRequest("--flight and --flight-port say the same", hint="Give one of them.")
+        name, _, number = text.rpartition(":")
+        if not name or not (number.isascii() and number.isdigit() and int(number) < 1 << 16):
+            raise InvalidRequest("not an address to listen on", expected="--flight ADDRESS:PORT", found=text)
+        host, port = name.strip("[]"), int(number)
+    if port is None:
+        return None
+    if port == 0:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        with socket.create_server((host.strip("[]"), 0), family=family) as probe:
+            port = int(probe.getsockname()[1])
+    return host, port
 
 
 def why_no_spark() -> str | None:

@@ -73,6 +73,8 @@ class ServerSettings:
     tokens: Path | None = None
     public_url: str | None = None
     root_path: str = ""
+    flight: tuple[str, int] | None = None
+    """Where Flight SQL is served: an address, and a port, of which 0 is any free one."""
     log_format: str = "text"
     """text, or json: then each request is logged, too."""
     spool: Path
