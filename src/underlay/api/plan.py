@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from pathlib import PurePosixPath
+from collections.abc import Mapping
 from typing import Any
 
-from underlay.index.keys import HOT_FENCE, HOT_SCHEME, plain_location
+from underlay.hot.read.explain import explain_hot
+from underlay.index.keys import plain_location
 from underlay.plan import answers, explain
 from underlay.plan.assign import assign
 from underlay.plan.chunks import all_ranges, block_identities
@@ -41,7 +41,9 @@ class Plan:
 
     def explain(self) -> str:
         """Step by step what was dropped and why, and what is read."""
-        text = "\n".join([explain.explain(self.choices), *self._hot_lines()])
+        text = "\n".join(
+            [explain.explain(self.choices), *explain_hot(self._query.snapshot, self.choices, is_newest=self._is_newest)]
+        )
         rest = self._query.rest
         if rest is None:
             return text
@@ -50,24 +52,6 @@ class Plan:
             for part, predicate in rest.explain():
                 lines.append(f"  {part}: {'only filters' if predicate == TRUE else f'prunes by {predicate}'}")
         return "\n".join(lines)
-
-    def _hot_lines(self) -> Iterator[str]:
-        """Which hot blocks are read, and which hot rows are not seen here."""
-        snapshot = self._query.snapshot
-        unseen = [name for name in snapshot.root.fences if name.startswith(HOT_FENCE)]
-        hot = getattr(snapshot, "hot", None)
-        if hot is not None:
-            unseen = [name for name in unseen if name != hot.identity.fence]
-            found = [
-                f"{_counted(len(file.blocks))} of {PurePosixPath(plain_location(file.location)).parent.name}"
-                for file in self.choices.files()
-                if file.location.startswith(f"{HOT_SCHEME}://")
-            ]
-            where = f"hot partitions of {hot.folder} at version {hot.record.version}"
-            yield f"{where}: {', '.join(found) if found else 'no block is read'}"
-        if unseen and self._is_newest:
-            others = "other " if hot is not None else ""
-            yield f"rows in {others}hot partitions are not seen here: only what was sealed ({', '.join(unseen)})"
 
     def to_dict(self) -> Mapping[str, object]:
         """The same for programs, as plain values."""
@@ -103,7 +87,3 @@ class Plan:
 
     def __str__(self) -> str:
         return self.explain()
-
-
-def _counted(blocks: int) -> str:
-    return f"{blocks} block" if blocks == 1 else f"{blocks} blocks"

@@ -49,6 +49,8 @@ def test_without_the_directory_only_sealed_rows_are_seen_and_explain_says_so(pla
     shown = place.table().plan(where="id < 50").explain()
     assert "1 block of 2024-01-01.2" in shown
     assert "not seen" not in shown
+    told = str(place.lake().sql("explain select * from taxi.trips where id < 50"))
+    assert "1 block of 2024-01-01.2" in told
 
 
 def test_a_version_that_is_asked_for_has_sealed_rows_only(place: Place):

@@ -45,6 +45,13 @@ class VersionedTable:
         return hot.snapshot(self._opened, head, self._context.max_staleness_seconds)
 
     @property
+    def state_id(self) -> str:
+        """What is read: another text after each commit, and after each append to hot partitions that are read."""
+        snapshot = self.snapshot()
+        hot = getattr(snapshot, "hot", None)
+        return snapshot.root.commit_id + ("" if hot is None else f"+{hot.record.version}")
+
+    @property
     def stores(self) -> FileStores:
         """The store of the lake, and those of registered files."""
         return self._context.stores

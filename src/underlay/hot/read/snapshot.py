@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from msgspec.structs import replace
 
 from underlay.errors import Inconsistent, NotFound, Unavailable
@@ -67,28 +68,24 @@ class HotSnapshot(Snapshot):
     the hot files too."""
 
     def __init__(self, sealed: Snapshot, hot: PinnedHot, files: Sequence[tuple[FileEntry, FileLayout]]) -> None:
+        super().__init__(sealed.store, sealed.keys, with_hot_files(sealed.root, files), sealed.load_segment)
         self.sealed = sealed
         self.hot = hot
-        root = sealed.root
-        layouts = {layout.id: layout for layout in (*root.layouts, *(layout for _, layout in files))}
-        rows = sum(int.from_bytes(e.block_rows[i : i + 8], "little") for e, _ in files for i in _steps(e))
-        super().__init__(
-            sealed.store,
-            sealed.keys,
-            replace(
-                root,
-                tail=(*root.tail, *(entry for entry, _ in files)),
-                layouts=tuple(layouts.values()),
-                row_count=root.row_count + rows,
-                file_count=root.file_count + len(files),
-                data_bytes=root.data_bytes + sum(entry.size_bytes for entry, _ in files),
-            ),
-            sealed.load_segment,
-        )
+        self.hot_files = tuple(files)
 
 
-def _steps(entry: FileEntry) -> range:
-    return range(0, len(entry.block_rows), 8)
+def with_hot_files(root: Root, files: Sequence[tuple[FileEntry, FileLayout]]) -> Root:
+    """The root with these files in its tail. It is not one of the store, and is never written."""
+    layouts = {layout.id: layout for layout in (*root.layouts, *(layout for _, layout in files))}
+    rows = sum(int(np.frombuffer(entry.block_rows, "<i8").sum()) for entry, _ in files)
+    return replace(
+        root,
+        tail=(*root.tail, *(entry for entry, _ in files)),
+        layouts=tuple(layouts.values()),
+        row_count=root.row_count + rows,
+        file_count=root.file_count + len(files),
+        data_bytes=root.data_bytes + sum(entry.size_bytes for entry, _ in files),
+    )
 
 
 class HotReader:

@@ -173,6 +173,11 @@ class TxnWriter:
     ) -> None:
         self.close()
 
+    @property
+    def descriptor(self) -> int:
+        """The open file, to be synced with others."""
+        return self._descriptor
+
     def close(self) -> None:
         """Close the file."""
         if self._descriptor >= 0:

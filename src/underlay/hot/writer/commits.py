@@ -10,8 +10,10 @@ The order on the disk, so that a crash or a power cut at any point leaves the ve
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +34,8 @@ from underlay.hot.txn.record import TxnPartition, TxnRecord
 from underlay.hot.writer.lock import WriterLock
 from underlay.hot.writer.purge import purge, retire
 
+_THREAD_SECONDS = 0.0003
+"""About what it takes to wake a thread."""
 _MOST_OPEN = 16
 """Partitions whose files are kept open."""
 
@@ -49,6 +53,8 @@ class HotCommits:
         self._disk = disk or HotDisk()
         self._open: OrderedDict[int, HotPartition] = OrderedDict()
         self._broken: UnderlayError | None = None
+        self._pool = ThreadPoolExecutor(4, "hot sync")
+        self._sync_seconds = 0.0
         path = folder / TXN_NAME
         least = read_txn(path).writer_epoch if path.exists() else 0
         self.lock = WriterLock(folder, self._disk, least)
@@ -71,6 +77,7 @@ class HotCommits:
             partition.close()
         self._open.clear()
         self._txn.close()
+        self._pool.shutdown()
         self.lock.release()
 
     def append(self, rows: pa.Table, times: Times, layout: HotLayout) -> TxnRecord:
@@ -230,17 +237,36 @@ class HotCommits:
         return record
 
     def _write(self, record: TxnRecord, staged: Sequence[StagedVersion], partitions: Sequence[HotPartition]) -> None:
-        for descriptor in dict.fromkeys(one for some in staged for one in some.descriptors):
-            self._disk.sync(descriptor)
+        self._sync(dict.fromkeys(one for some in staged for one in some.descriptors))
         for path in dict.fromkeys(one for some in staged for one in some.directories):
             self._disk.sync_directory(path)
         for partition, some in zip(partitions, staged, strict=True):
             partition.publish_sidecar(some)
         self._txn.prepare(record)
-        for some in staged:
-            if some.sidecar_size is not None:
-                self._disk.sync(some.sidecar)
-        self._txn.sync()
+        grown = [some.sidecar for some in staged if some.sidecar_size is not None]
+        self._sync([*grown, self._txn.descriptor])
+
+    def _sync(self, descriptors: Iterable[int]) -> None:
+        """Sync files, side by side where the disk is slower than a thread that has to be woken: a journal then takes
+        them together."""
+        first, *rest = [*descriptors] or [-1]
+        if first < 0:
+            return
+        if not rest or self._sync_seconds < _THREAD_SECONDS:
+            begin = time.perf_counter()
+            for descriptor in (first, *rest):
+                self._disk.sync(descriptor)
+            self._sync_seconds = (time.perf_counter() - begin) / (1 + len(rest))
+            return
+        syncing = [self._pool.submit(self._disk.sync, one) for one in rest]
+        begin = time.perf_counter()
+        try:
+            self._disk.sync(first)
+        finally:
+            wait(syncing)
+        self._sync_seconds = time.perf_counter() - begin
+        for one in syncing:
+            one.result()
 
     def _record(self, before: TxnRecord, version: int, done: Sequence[tuple[HotPartition, StagedVersion]]) -> TxnRecord:
         partitions = {one.timestamp: one for one in before.partitions}

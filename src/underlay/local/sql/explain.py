@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from underlay.hot.read.explain import explain_hot
 from underlay.local.dataset.scanner import TableScanner
 from underlay.local.dataset.source import EngineDataset
 from underlay.local.sql.tables import QueriedTable
@@ -111,7 +112,7 @@ def _scan_texts(table: NotedTable) -> list[str]:
     texts = []
     for scan in table.scans:
         query = table.rows.scanner(scan.columns, scan.where).query
-        lines = [explain(query.plan)]
+        lines = [explain(query.plan), *explain_hot(query.snapshot, query.plan)]
         if query.rest is not None:
             lines.append(f"rows are then filtered by: {query.rest}")
         body = "\n".join(lines).replace("\n", f"\n{_INDENT}")

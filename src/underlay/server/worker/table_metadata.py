@@ -18,6 +18,7 @@ from underlay.api.views.column_rows import CHANGES, COLUMNS, column_rows, defini
 from underlay.api.views.file_rows import FILES, file_rows
 from underlay.api.views.system_views import JOBS, SOURCES, VERSIONS, source_rows, version_rows
 from underlay.errors import InvalidRequest
+from underlay.hot.read.snapshot import HotSnapshot
 from underlay.index.catalog import split_name
 from underlay.local.dataset.source import NamedScan
 from underlay.local.text.time_travel import quoted
@@ -144,6 +145,7 @@ class Looker:
     def _diff(self, job: LookJob, limited: LimitedLake) -> Looked:
         table = self._table(job, limited)
         after = table.snapshot()
+        after = after.sealed if isinstance(after, HotSnapshot) else after
         before = limited.table(table.name, version=job.since if job.since is not None else max(after.version - 1, 0))
         first = before.snapshot()
         found = _rows(job, table, CHANGES, list(file_changes(first, after)))
@@ -215,5 +217,6 @@ def _mapped(job: LookJob, table: Table, decided: ScanVerdicts, etag: str | None)
 def _etag(job: LookJob, table: Table) -> str:
     """Made of the revision, the version, and the rest of the request."""
     asked = {name: value for name, value in asdict(job).items() if name not in ("if_none_match", "version", "as_of")}
+    asked["state"] = table.state_id
     digest = hashlib.sha256(json.dumps(asked, sort_keys=True, default=str).encode(errors="surrogatepass")).hexdigest()
     return f'"{table.revision}-{table.version}-{digest[:16]}"'

@@ -96,9 +96,9 @@ def _put(names: Names, lake: Lake, lost: set[str], name: str) -> UnderlayError |
     """
     try:
         opened = open_named(lake, name)
-        root, revision = opened.read_head().root, opened.read_head().revision
+        revision = opened.read_head().revision
         known = None if name in lost else names.find(name)
-        if known is None or (known.commit_id, known.folder) != (root.commit_id, revision.table_folder):
+        if known is None or (known.state_id, known.folder) != (opened.state_id, revision.table_folder):
             names.put(lake.url, name, opened)
     except (Unsupported, NotFound, Damaged) as error:
         return error

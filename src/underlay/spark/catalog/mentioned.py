@@ -83,10 +83,11 @@ def _follow_entry(names: Names, entry: ViewEntry) -> None:
 
 def _is_newest(lake: Lake, entry: ViewEntry) -> bool:
     try:
-        head = lake.table(entry.name).read_head()
+        table = lake.table(entry.name)
+        found = (table.state_id, table.read_head().revision.table_folder)
     except (Unsupported, NotFound, Damaged):
         return False  # whoever puts the name says so
-    return (head.root.commit_id, head.revision.table_folder) == (entry.commit_id, entry.folder)
+    return found == (entry.state_id, entry.folder)
 
 
 def _plain(name: str) -> str:

@@ -41,7 +41,8 @@ class ViewEntry:
     """The table's name, with or without a version: `taxi.trips`, `taxi.trips@v7`."""
     folder: str
     revision: str
-    commit_id: str
+    state_id: str
+    """See `Table.state_id`."""
     hidden: str
     view: JavaObject
     plan: JavaObject
@@ -84,7 +85,8 @@ class EntryMaker:
         if any(comments):
             columns = _with_comments(gateway, columns, comments)
         root = head.root
-        hidden = f"{dataset}.{short} {root.version}-{root.commit_id[:12]}{_MADE_BY}"
+        state = root.commit_id[:12] + table.state_id[len(root.commit_id) :]
+        hidden = f"{dataset}.{short} {root.version}-{state}{_MADE_BY}"
         given = {
             _PROPERTIES: self._marks(lake_url),
             _TEXT: _some(gateway, f"SELECT * FROM `{self._temporary}`.`{hidden}`"),
@@ -97,7 +99,7 @@ class EntryMaker:
             name=name,
             folder=head.revision.table_folder,
             revision=head.revision.id,
-            commit_id=root.commit_id,
+            state_id=table.state_id,
             hidden=hidden,
             view=self._catalog_table(dataset, short, columns, given),
             plan=gateway.new(f"{_CATALOG}.TemporaryViewRelation", holder, _some(gateway, plan)),

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from underlay.api.table import Table
 from underlay.errors import Unsupported
+from underlay.hot.read.snapshot import HotSnapshot
 from underlay.plan.part import BoolArray, Part
 from underlay.runtime.locks import ProcessLock
 from underlay.spark.jvm.gateway import call, frame_of_plan, gateway_of, java_session
@@ -82,6 +83,7 @@ def ranged_frame(
         chosen=None if is_chosen is None else tuple(_packed(is_chosen(part)) for part in snapshot.parts()),
         least_tasks=2 * spark.sparkContext.defaultParallelism,
         why=why,
+        hot=snapshot.hot_files if isinstance(snapshot, HotSnapshot) else (),
     )
     if why is not None:
         _warn_once(spark, table.name, why)

@@ -12,6 +12,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from underlay.hot.read.snapshot import with_hot_files
+from underlay.index.entry import FileEntry, FileLayout
 from underlay.plan.part import BoolArray, Part
 from underlay.prune import TRUE, Predicate
 from underlay.scan.query import Query
@@ -58,6 +60,8 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
     least_tasks: int
     why: str | None
     pickled: bytes | None = None
+    hot: tuple[tuple[FileEntry, FileLayout], ...] = ()
+    """Files of hot partitions, which the stored root does not have."""
 
     def to_text(self) -> str:
         """The value for an option of a data source."""
@@ -84,7 +88,10 @@ class RangedRead(msgspec.Struct, frozen=True, kw_only=True):
         """The query for it. One request, for the version's root; more when it is planned."""
         stores = address.open()
         found = query_of(stores, self.pin.open(stores.lake), self.columns, self.predicate)
-        return replace(found, snapshot=self.chosen_of(found.snapshot))
+        sealed = found.snapshot
+        root = with_hot_files(sealed.root, self.hot) if self.hot else sealed.root
+        snapshot = Snapshot(sealed.store, sealed.keys, root, sealed.load_segment)
+        return replace(found, snapshot=self.chosen_of(snapshot))
 
     def chosen_of(self, snapshot: Snapshot) -> Snapshot:
         """The version with only the chosen files."""

@@ -11,12 +11,15 @@ from datetime import date, datetime
 from functools import lru_cache, partial, reduce
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 
 from underlay.api.lake import Lake
 from underlay.api.table import Table
 from underlay.change.files.settings import write_options
 from underlay.errors import Unsupported
+from underlay.hot.read.snapshot import HotSnapshot
+from underlay.index.keys import HOT_SCHEME
 from underlay.plan.part import BoolArray, Part
 from underlay.spark.files.file_groups import FileGroups, Group
 from underlay.spark.files.file_index import TableFileIndex
@@ -77,8 +80,14 @@ def read_table(
 
 
 def pin(table: Table) -> Table:
-    """The table, pinned to its newest version."""
-    return table.at(version=table.snapshot().version)
+    """The table, pinned to its newest version, with its hot partitions as they are."""
+    return table.pinned()
+
+
+def _sees_hot(spark: SparkSession) -> bool:
+    """Whether tasks can read hot partitions: on this host, or where the user says that all hosts share the disk."""
+    context = spark.sparkContext
+    return str(context.master).startswith("local") or spark.conf.get("spark.underlay.hot", "") == "shared"
 
 
 def frame_of(spark: SparkSession, table: Table, *, is_asked_for: bool = False) -> DataFrame:
@@ -93,6 +102,8 @@ def plan_of(
 
     `is_asked_for`: a query may combine it with another version of the table.
     """
+    if isinstance(table.snapshot(), HotSnapshot):  # looked at several times below, while rows are appended
+        table = table.pinned() if _sees_hot(spark) else table.at_head(table.read_head())
     why = _why_not_native(spark, table)
     if why is not None:
         return _analyzed(ranged_frame(spark, table, why=why, is_asked_for=is_asked_for))
@@ -148,9 +159,8 @@ def _group_frame(
     is_asked_for: bool,
 ) -> DataFrame:
     if group.reading is None:
-        return ranged_frame(
-            spark, version.table, partial(_is_in, version, group), why=_NOT_BY_SPARK, is_asked_for=is_asked_for
-        )
+        why = None if _is_hot(version, group) else _NOT_BY_SPARK
+        return ranged_frame(spark, version.table, partial(_is_in, version, group), why=why, is_asked_for=is_asked_for)
     index = TableFileIndex(spark, version, group, is_asked_for=is_asked_for)
     frame = frame_of_plan(_plan(spark, index, entry), spark)
     columns = _columns(version, group)
@@ -159,6 +169,13 @@ def _group_frame(
         rows = numbered(frame, columns, number)
         return without_deleted(spark, rows, number, index.all_files.deletes).drop(number)
     return frame if group.reading.is_by_name else frame.select(*columns)
+
+
+def _is_hot(version: VersionFiles, group: Group) -> bool:
+    """Whether all files of a group are hot: that they are read in another way is as it should be."""
+    parts = version.snapshot.parts()
+    found = [part.segment.files.locations.filter(pa.array(_is_in(version, group, part))).to_pylist() for part in parts]
+    return all(str(location).startswith(f"{HOT_SCHEME}://") for some in found for location in some)
 
 
 def _is_in(version: VersionFiles, group: Group, part: Part) -> BoolArray:
