@@ -299,7 +299,10 @@ def test_a_schema_without_a_timestamp_has_no_hot_partitions(place: Place):
         table.hot()
 
 
-def test_a_seal_whose_outcome_stays_unknown_ends_the_writer_and_the_next_one_finishes_it(tmp_path: Path):
+def test_a_seal_whose_outcome_stays_unknown_ends_the_writer_and_the_next_one_finishes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("underlay.hot.seal.seal._ATTEMPTS", 1)
     place, expected = new_place(tmp_path, "unknown")
     lost = FaultyStore(open_store(place.folder / "lake"), on(StoreMethod.CREATE, Fault.LATE, key=".root", times=10_000))
     writer = writer_of(Lake(lost, hot=str(place.hot)).table("taxi.trips"), place)

@@ -193,7 +193,10 @@ def test_a_new_table_of_the_same_name_has_no_rows_of_the_old_one(place: Place):
     with writing(table) as hot:
         hot.append(trips([1]))
     lake = place.lake()
-    replaced = place.create(replaces=table.version)
+    with writing(table) as hot:
+        replaced = place.create(replaces=table.version)
+        with pytest.raises(Inconsistent, match="was replaced since"):
+            hot.writer._conformed([trips([2])], 0.0)
     assert ids(replaced) == []
     with pytest.raises(Inconsistent, match="earlier table"):
         replaced.hot()

@@ -56,6 +56,8 @@ class LimitedLake:
         self._token = token
         self.scans: list[NamedScan] = []
         """The scans of the running query, so far."""
+        self.hot_versions: dict[str, int] = {}
+        """Versions of hot partitions that were read, by table: with the same versions of tables, answers differ."""
         self.read_versions: dict[str, int] = {}
         """Versions by `dataset.table`, or by `dataset.table@7` if the statement pins one."""
 
@@ -113,6 +115,9 @@ class LimitedLake:
         is_pinned = version is not None or as_of is not None
         found = self._lake._dataset(name, version, as_of if is_pinned else self._as_of)
         number = found.source.snapshot.root.version
+        hot = getattr(found.source.snapshot, "hot", None)
+        if hot is not None:
+            self.hot_versions[name] = hot.record.version
         self.read_versions[f"{name}@{number}" if is_pinned else name] = number
         return found.noted(self.scans)
 

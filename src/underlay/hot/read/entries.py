@@ -30,16 +30,16 @@ class HotEntries:
     """Entries by file, committed size and columns: what these name never changes. Safe for many threads."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[tuple[str, int, TableSchema], Known] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, int, TableSchema], Known] = OrderedDict()
         self._lock = ProcessLock()
 
-    def entry(self, directory: Path, size_bytes: int, schema: TableSchema) -> Known:
-        """The entry of a partition at this size, and its layout. Two reads unless it is kept.
+    def entry(self, hot_id: str, directory: Path, size_bytes: int, schema: TableSchema) -> Known:
+        """The entry of a partition of this hot table at this size, and its layout. Two reads unless it is kept.
 
         Raises NotFound when the directory was purged, SchemaMismatch, Damaged.
         """
         path = directory / DATA_NAME
-        key = (str(path), size_bytes, schema)
+        key = (hot_id, str(path), size_bytes, schema)
         with self._lock:
             found = self._kept.get(key)
         if found is None:

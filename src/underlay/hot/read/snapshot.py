@@ -145,11 +145,11 @@ class HotReader:
     ) -> HotSnapshot:
         with self._lock:
             known = self._newest.get(pinned.folder)
-        if known is not None and known[0] is head.root and known[1] == pinned.record.version:
+        if known is not None and known[0] is head.root and known[2].hot == pinned:
             return known[2]
         sealed = table.snapshot(head)
         files = [
-            self._entries.entry(pinned.directory(one), one.size_bytes or 0, sealed.schema)
+            self._entries.entry(pinned.identity.id, pinned.directory(one), one.size_bytes or 0, sealed.schema)
             for one in partitions
             if one.row_count
         ]

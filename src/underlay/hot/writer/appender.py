@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from underlay.change.files.row_checks import checks_of
 from underlay.change.files.rows import read_rows
-from underlay.errors import InvalidRequest, SchemaMismatch, UnderlayError
+from underlay.errors import Inconsistent, InvalidRequest, SchemaMismatch, UnderlayError
 from underlay.hot.files.layout import HotLayout, hot_layout
 from underlay.hot.txn.disk import HotDisk
 from underlay.hot.txn.identity import HotIdentity
@@ -222,7 +222,14 @@ class HotAppender:
             return self._conformed(list(read()), 0.0)
 
     def _conformed(self, runs: list[pa.Table], staleness: float) -> tuple[HotLayout, pa.Table]:
-        definition = self._table.head(staleness).root.definition
+        head = self._table.head(staleness)
+        if head.revision.id != self.identity.revision:
+            raise Inconsistent(
+                "the table was replaced since this writer was opened: its rows would be in no table",
+                place=self._table.name,
+                hint="Close the writer, and open one for the new table.",
+            )
+        definition = head.root.definition
         layout = self._layout_of(definition)
         checks = checks_of(definition)
         done, first = [], 0

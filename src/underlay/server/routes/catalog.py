@@ -66,11 +66,12 @@ async def get_table(request: Request, name: str, version: Version = None, as_of:
     caller, moment = caller_of(request), moment_of(version, as_of)
     is_writable = _may_write(request, caller, name)
 
-    def look(lake: LimitedLake) -> dict[str, object]:
-        return {**_described(lake.table(name, version=version)), "is_writable": is_writable}
+    def look(lake: LimitedLake) -> tuple[dict[str, object], str]:
+        table = lake.table(name, version=version)
+        return {**_described(table), "is_writable": is_writable}, table.state_id
 
-    found = await _in_thread(request, caller, look, None if moment is None else datetime.fromisoformat(moment))
-    etag = f'"{found["revision"]}-{found["version"]}"'
+    found, state = await _in_thread(request, caller, look, None if moment is None else datetime.fromisoformat(moment))
+    etag = f'"{found["revision"]}-{found["version"]}-{state}"'
     headers = {"ETag": etag, "Cache-Control": "private, no-cache"}
     if request.headers.get("if-none-match") == etag:
         return Response(status_code=304, headers=headers)

@@ -131,7 +131,7 @@ class StatementRunner:
             batches=batches if first is None else _again(first, batches),
             close=result.close,
             versions=dict(sorted(limited.read_versions.items())),
-            etag=_etag(job, checked, limited.read_versions),
+            etag=_etag(job, checked, limited.read_versions, limited.hot_versions),
             is_change=checked.is_change,
             choice=choice,
             scans=limited.scans,
@@ -186,7 +186,9 @@ def _with_texts(sql: str, names: Sequence[str], unlike: Sequence[bool]) -> str:
     return f"SELECT {', '.join(columns)} FROM (\n{sql.rstrip().rstrip(';')}\n) AS answer"
 
 
-def _etag(job: StatementJob, checked: CheckedStatement, versions: Mapping[str, int]) -> str | None:
+def _etag(
+    job: StatementJob, checked: CheckedStatement, versions: Mapping[str, int], hot: Mapping[str, int]
+) -> str | None:
     """Identifies this answer: the same text on the same versions, in the same format, with the same rights."""
     if not checked.is_stable:
         return None
@@ -195,6 +197,7 @@ def _etag(job: StatementJob, checked: CheckedStatement, versions: Mapping[str, i
         "sql": job.sql,
         "parameters": job.parameters,
         "versions": sorted(versions.items()),
+        "hot": sorted(hot.items()),
         "limit": job.row_limit,
         "salt": job.salt,
     }
