@@ -47,6 +47,16 @@ def test_a_check_computes_with_half_floats_as_sql_does(lake: ul.Lake):
         found.append(pa.table({"h": half}))
 
 
+def test_null_passes_a_check_of_a_cut_time(lake: ul.Lake):
+    found = lake.create_table("t.times", "day date")
+    with found.evolve() as change:
+        change.add_check("not that year", "date_trunc('year', day) <> date '2020-01-01'")
+    found.append(pa.table({"day": pa.array([None], pa.date32())}))
+    with found.evolve() as change:
+        change.add_check("never", "date_trunc('year', day) = date '2020-05-05'")
+    assert found.count() == 1
+
+
 def test_null_passes_a_check_and_nan_is_the_greatest_number(table: ul.Table):
     table.append(row(4, None, None))
     table.append(row(5, float("nan"), "b"))

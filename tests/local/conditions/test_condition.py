@@ -7,7 +7,6 @@ from decimal import Decimal
 from random import Random
 
 import duckdb
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -348,34 +347,3 @@ def test_a_month_of_a_partitioned_table_is_pruned_by_its_year():
     assert table.plan(None, "date_trunc('month', ts) = '2024-03-01'").kept.blocks == 1
     assert table.plan(None, "ts::date < '2023-02-01'").kept.blocks == 1
     assert table.count("year(ts) = 2024 and month(ts) > 6") == 6
-
-
-HALVES = [1.5, 0.1, -0.0, float("nan"), float("inf"), None, 7.0, -2.0]
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "h > 6.0::double",
-        "h + 1 > 6",
-        "h = 0.1",
-        "h >= 0.1::float",
-        "isnan(h) or round(h) = 2",
-        "coalesce(h, 7) = 7",
-        "st.h * 2 = 14",
-        "h is distinct from 1.5::float and h < 'inf'::float",
-    ],
-)
-def test_half_floats_are_computed_with_as_in_sql(where):
-    """DuckDB has none of them."""
-    lake = underlay.connect("memory://halves", registry="none")
-    table = lake.create_table("a.b", "k bigint, h float16, st struct<h: float16>", exist_ok=True)
-    if not len(table):
-        for values in (HALVES[:4], HALVES[4:]):
-            half = pa.array([None if value is None else np.float16(value) for value in values], pa.float16())
-            keys = pa.array([HALVES.index(value) for value in values])
-            table.append(pa.table({"k": keys, "h": half, "st": pa.StructArray.from_arrays([half], ["h"])}))
-    expected = by_sql(lake, where)
-    assert 0 < len(expected) < len(HALVES) or where == "h = 0.1"
-    assert table.scan(["k"], where).to_arrow()["k"].to_pylist() == expected
-    assert table.count(where) == len(expected)

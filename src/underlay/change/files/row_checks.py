@@ -8,6 +8,7 @@ database without access to the machine. (Conditions of scans are above this laye
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -33,6 +34,7 @@ Failing = Callable[[pa.Table], NDArray[np.bool_]]
 _ROW = "underlay row\x1f"
 """No column of a table has this name: names hold no control characters."""
 _SHOWN_CHARS = 120
+_MISREWRITTEN = re.compile("date_?trunc|try_cast", re.IGNORECASE)
 _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     "threads": 1,
     "python_enable_replacements": False,
@@ -103,7 +105,7 @@ def _by_duckdb(negated: str, rows: pa.Table) -> NDArray[np.bool_]:
     import duckdb  # slow to import, and few checks need it
 
     numbered = widen_table(rows).append_column(_ROW, pa.array(np.arange(rows.num_rows)))
-    cursor = _database(os.getpid()).cursor()
+    cursor = _database(os.getpid(), _MISREWRITTEN.search(negated) is None).cursor()
     try:
         cursor.register("underlay rows", numbered)
         query = f'SELECT "{_ROW}" FROM "underlay rows" WHERE (\n{negated}\n)'
@@ -117,16 +119,18 @@ def _by_duckdb(negated: str, rows: pa.Table) -> NDArray[np.bool_]:
     return is_failing
 
 
-@lru_cache(maxsize=1)
-def _database(_: int) -> duckdb.DuckDBPyConnection:
+@lru_cache(maxsize=2)
+def _database(_: int, is_rewriting: bool) -> duckdb.DuckDBPyConnection:
     """The database of this process: its threads do not survive a fork."""
     import duckdb
 
     database = duckdb.connect(":memory:", config=_SETTINGS)
     with suppress(duckdb.CatalogException):  # without ICU there is only UTC, and no such setting
         database.execute("SET GLOBAL TimeZone = 'UTC'")
-    # filters pushed into a scan of Arrow rows would follow Arrow's rules for NaN
-    database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
+    # Filters pushed into a scan of Arrow rows would follow Arrow's rules for NaN. Simplified, `date_trunc('year', t) =
+    # '2024-05-01'` is false where t is null, and `try_cast(n as tinyint) > 5` true where n is no tinyint.
+    disabled = "filter_pushdown,join_filter_pushdown" + ("" if is_rewriting else ",expression_rewriter")
+    database.execute(f"SET disabled_optimizers = '{disabled}'")
     database.execute("SET enable_external_access = false; SET lock_configuration = true")
     return database
 

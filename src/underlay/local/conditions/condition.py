@@ -29,7 +29,7 @@ from underlay.local.conditions.shared_engine import connected
 from underlay.local.implied.bounds import is_told
 from underlay.local.implied.derive import implied_by, parts_of
 from underlay.local.sql.tables import has_unlike_type, refuse_alike_names
-from underlay.local.text.statement import is_pushed_right
+from underlay.local.text.statement import is_pushed_right, is_rewritten_right
 from underlay.local.text.time_travel import quoted
 from underlay.prune import FALSE, TRUE, Constant, Predicate, has_opaque
 from underlay.prune.parse.arrow import from_arrow
@@ -69,7 +69,7 @@ class SqlCondition:
         """A mask of the rows for which the condition is true. Raises BadPredicate."""
         numbers = pa.array(np.arange(rows.num_rows))
         given = widen_table(rows.select(self.columns)).append_column(_ROW, numbers)
-        with connected(is_pushing=False) as connection:
+        with connected(is_pushing=False, is_rewriting=is_rewritten_right(tokens_of(self.text))) as connection:
             connection.register("underlay rows", given)
             text = f'SELECT "{_ROW}" FROM {_ROWS} WHERE (\n{self.text}\n)'
             found = _execute(connection, text, self.parameters).to_arrow_reader(1 << 20).read_all()
@@ -131,7 +131,7 @@ def _split_with(text: str, schema: pa.Schema, parameters: Parameters) -> Split:
             raise BadPredicate(
                 f"only comparisons with literals are exact for {field.type}", place=field.name, hint=_UNLIKE_HINT
             )
-    is_pushing = is_pushed_right(tokens, parameters.values.values())
+    is_pushing = is_pushed_right(tokens, parameters.values.values()) and is_rewritten_right(tokens)
     shown = widened(read)
     pushed = _pushed_by_duckdb(text, shown, schema, parameters, is_pushing=is_pushing)
     told = list(dict.fromkeys((*_understood(text, schema, parameters), *pushed)))

@@ -23,8 +23,8 @@ _NO_COLUMN = re.compile(r'Referenced column "(.+?)" (?:was )?not found')
 _OF_MANY_ROWS = re.compile("aggregate|window|unnest|subquer", re.IGNORECASE)
 
 _lock = ProcessLock()
-_engines: dict[tuple[int, bool], SharedEngine] = {}
-"""Engines by process, since the threads of a database do not survive a fork."""
+_engines: dict[tuple[int, bool, bool], SharedEngine] = {}
+"""Engines by process and settings, since the threads of a database do not survive a fork."""
 
 
 class SharedEngine:
@@ -34,8 +34,8 @@ class SharedEngine:
     quoted.
     """
 
-    def __init__(self, *, is_pushing: bool) -> None:
-        self._engine = Engine(is_open=False, is_pushing=is_pushing, threads=1)
+    def __init__(self, *, is_pushing: bool, is_rewriting: bool) -> None:
+        self._engine = Engine(is_open=False, is_pushing=is_pushing, is_rewriting=is_rewriting, threads=1)
         connection = self.begin()
         self.volatile = frozenset(name for (name,) in connection.execute(_VOLATILE).fetchall())
         self.reserved = frozenset(name for (name,) in connection.execute(_RESERVED).fetchall())
@@ -51,21 +51,23 @@ class SharedEngine:
         return self._engine.begin()
 
 
-def shared_engine(*, is_pushing: bool = True) -> SharedEngine:
+def shared_engine(*, is_pushing: bool = True, is_rewriting: bool = True) -> SharedEngine:
     """The database of this process."""
     with _lock:
-        key = os.getpid(), is_pushing
+        key = os.getpid(), is_pushing, is_rewriting
         if key not in _engines:
             for other in [one for one in _engines if one[0] != os.getpid()]:
                 del _engines[other]
-            _engines[key] = SharedEngine(is_pushing=is_pushing)
+            _engines[key] = SharedEngine(is_pushing=is_pushing, is_rewriting=is_rewriting)
         return _engines[key]
 
 
 @contextmanager
-def connected(schema: pa.Schema | None = None, *, is_pushing: bool = True) -> Iterator[duckdb.DuckDBPyConnection]:
+def connected(
+    schema: pa.Schema | None = None, *, is_pushing: bool = True, is_rewriting: bool = True
+) -> Iterator[duckdb.DuckDBPyConnection]:
     """A separate connection, whose errors become ours."""
-    engine = shared_engine(is_pushing=is_pushing)
+    engine = shared_engine(is_pushing=is_pushing, is_rewriting=is_rewriting)
     with _lock:  # threads of a scan open theirs from one database
         connection = engine.begin()
     try:

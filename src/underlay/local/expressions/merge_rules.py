@@ -29,7 +29,7 @@ from underlay.local.expressions.merge_statement import (
 )
 from underlay.local.expressions.row_names import name_row
 from underlay.local.expressions.scope import Scope
-from underlay.local.expressions.texts import SqlText
+from underlay.local.expressions.texts import SqlText, are_rewritten_right
 from underlay.prune import FALSE, TRUE, Predicate
 from underlay.prune.predicates.normalise import normalise
 from underlay.prune.predicates.predicate import And, Or
@@ -165,7 +165,7 @@ class DuckDbRules:
             f" FROM {scope.table(TARGET)} JOIN {scope.table(SOURCE)} ON (\n{condition.text}\n)"
         )
         try:
-            with connected(is_pushing=False) as connection:
+            with connected(is_pushing=False, is_rewriting=are_rewritten_right(texts)) as connection:
                 scope.register(connection, texts, [rows, self._source], with_row_numbers=True)
                 for batch in connection.execute(query, scope.given_for(texts)).to_arrow_reader(_BATCH_ROWS):
                     targets, sources, clauses = (np.asarray(column, np.int64) for column in batch.columns)

@@ -19,7 +19,7 @@ from underlay.errors import BadPredicate, InvalidRequest, UnderlayError, Unknown
 from underlay.local.conditions.shared_engine import connected
 from underlay.local.dataset.cut_values import cut_column
 from underlay.local.expressions.exact_moments import nanoseconds, number_name, with_numbers
-from underlay.local.expressions.texts import SqlText, located
+from underlay.local.expressions.texts import SqlText, are_rewritten_right, located
 from underlay.local.sql.tables import refuse_alike_names
 from underlay.local.text.time_travel import quoted
 from underlay.prune.parse.bind import resolve_path, unknown_column
@@ -160,7 +160,7 @@ class Scope:
         """The values of expressions that contain these texts, for the rows of all sides. Raises InvalidRequest."""
         chosen = ", ".join(f"{expression} AS v{at}" for at, expression in enumerate(expressions))
         try:
-            with connected(is_pushing=False) as connection:
+            with connected(is_pushing=False, is_rewriting=are_rewritten_right(texts)) as connection:
                 self.register(connection, texts, rows)
                 query = f"SELECT {chosen} FROM {self.tables}"
                 found = connection.execute(query, self.given_for(texts)).to_arrow_reader(1 << 16).read_all()

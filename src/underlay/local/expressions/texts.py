@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from underlay.errors import BadPredicate, InvalidRequest, UnderlayError
 from underlay.local.conditions.condition_text import all_with_moments, checked_text
+from underlay.local.text.statement import is_rewritten_right
 from underlay.prune.parse.parameters import Parameters, number_in_all
 from underlay.prune.parse.sql import parse_condition, tokens_of
 from underlay.prune.predicates.operand import ColumnPath
@@ -38,6 +39,11 @@ class SqlText:
         """The parameters that the text names: DuckDB refuses others."""
         used = {node.name.lower() for node in self.tree.find_all(exp.Placeholder)}
         return {name: value for name, value in parameters.values.items() if name in used} or None
+
+
+def are_rewritten_right(texts: Iterable[SqlText]) -> bool:
+    """Whether DuckDB simplifies all of them without changing their meaning."""
+    return all(is_rewritten_right(tokens_of(one.text)) for one in texts)
 
 
 def read_texts(

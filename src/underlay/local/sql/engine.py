@@ -58,15 +58,19 @@ _TABLE_FUNCTIONS = "select distinct lower(function_name) from duckdb_functions()
 
 
 class Engine:
-    """A database for one query at a time. With `is_pushing` it pushes filters into scans.
+    """A database for one query at a time. With `is_pushing` it pushes filters into scans, with `is_rewriting` it
+    simplifies expressions.
 
     `threads` is how many it uses, None for one on each core. `refused_functions` are table functions that reach out
     of the lake.
     """
 
-    def __init__(self, *, is_open: bool, is_pushing: bool, threads: int | None = None) -> None:
+    def __init__(
+        self, *, is_open: bool, is_pushing: bool, is_rewriting: bool = True, threads: int | None = None
+    ) -> None:
         self.is_open = is_open
         self.is_pushing = is_pushing
+        self.is_rewriting = is_rewriting
         self.threads = threads
         self.gives_places = _limits.has_places
         """Whether errors give the byte of the text that they are about."""
@@ -80,9 +84,11 @@ class Engine:
         self._database = duckdb.connect(":memory:", config=_settings(is_open=is_open, threads=threads))
         with suppress(duckdb.CatalogException):  # without ICU the only zone is UTC, and this setting does not exist
             self._database.execute("SET GLOBAL TimeZone = 'UTC'")
-        if not is_pushing:
-            # the second one pushes a join's least and greatest keys into the other side's scan
-            self._database.execute("SET disabled_optimizers = 'filter_pushdown,join_filter_pushdown'")
+        # the second one pushes a join's least and greatest keys into the other side's scan
+        disabled = [] if is_pushing else ["filter_pushdown", "join_filter_pushdown"]
+        disabled += [] if is_rewriting else ["expression_rewriter"]
+        if disabled:
+            self._database.execute(f"SET disabled_optimizers = '{','.join(disabled)}'")
         start_afresh_after_fork(self)
         if not is_open:
             # must come after the spill folder, which can no longer be set then
@@ -184,17 +190,23 @@ class _Pool:
         self._taken: set[Engine] = set()
         self._lock = RLock()  # a result that is garbage-collected returns its engine, in any thread, at any time
 
-    def take(self, *, is_open: bool, is_pushing: bool, threads: int | None, names: Collection[str]) -> Engine:
+    def take(
+        self, *, is_open: bool, is_pushing: bool, is_rewriting: bool, threads: int | None, names: Collection[str]
+    ) -> Engine:
         with self._lock:
-            wanted = (is_open, is_pushing, threads)
-            alike = [one for one in reversed(self._idle) if (one.is_open, one.is_pushing, one.threads) == wanted]
+            wanted = (is_open, is_pushing, is_rewriting, threads)
+            alike = [
+                one
+                for one in reversed(self._idle)
+                if (one.is_open, one.is_pushing, one.is_rewriting, one.threads) == wanted
+            ]
             if alike:
                 # of equal ones, the one used last: it has the plans of the previous query
                 found = max(alike, key=lambda one: (bool(one.shown) and one.shown.issubset(names), not one.shown))
                 self._idle.remove(found)
                 self._taken.add(found)
                 return found
-        engine = Engine(is_open=is_open, is_pushing=is_pushing, threads=threads)
+        engine = Engine(is_open=is_open, is_pushing=is_pushing, is_rewriting=is_rewriting, threads=threads)
         with self._lock:
             self._taken.add(engine)
         return engine
@@ -253,13 +265,25 @@ atexit.register(_pool.close)
 
 
 def take_engine(
-    *, external_access: bool, pushdown: bool, threads: int | None = None, names: Collection[str] = ()
+    *,
+    external_access: bool,
+    pushdown: bool,
+    rewriting: bool = True,
+    threads: int | None = None,
+    names: Collection[str] = (),
 ) -> Engine:
     """An idle database with this many threads; None for one on each core. Give it back after use.
 
     One whose views are among `names` is preferred.
     """
-    return _pool.take(is_open=external_access, is_pushing=pushdown, threads=threads, names=names)
+    return _pool.take(
+        is_open=external_access, is_pushing=pushdown, is_rewriting=rewriting, threads=threads, names=names
+    )
+
+
+def take_like(engine: Engine, *, pushdown: bool) -> Engine:
+    """An idle database that reaches as far as this one and simplifies as it does. Give it back after use."""
+    return take_engine(external_access=engine.is_open, pushdown=pushdown, rewriting=engine.is_rewriting)
 
 
 def give_back(engine: Engine, connection: duckdb.DuckDBPyConnection) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import duckdb
@@ -11,15 +12,17 @@ import pyarrow as pa
 from underlay.errors import InvalidRequest
 from underlay.local.dataset.failures import FilterMisread
 from underlay.local.sql.duckdb_errors import from_duckdb
-from underlay.local.sql.engine import IS_DUCKDB_1, Engine, give_back, stream_rows, take_engine, types_of
+from underlay.local.sql.engine import IS_DUCKDB_1, Engine, give_back, stream_rows, take_engine, take_like, types_of
 from underlay.local.sql.result import SqlResult
 from underlay.local.sql.tables import SYSTEM, QueriedTable, QueriedTables, Resolve, Views
 from underlay.local.text.statement import (
     changing_from,
+    check_given,
     check_statement,
     explained_from,
     has_pivot,
     is_pushed_right,
+    is_rewritten_right,
     may_imply,
     reads_one_table,
 )
@@ -61,7 +64,7 @@ def run_sql(
     later, while rows are read. `given` are tables with one-part names, `views` the system views. With `external_access`
     SQL reaches files and the network. Tables record their scans in `scans`. `is_dry`: they have no rows, no answer.
     """
-    _check_given(text, parameters)
+    check_given(text, parameters)
     rewritten = rewrite_time_travel(text)
     sources = QueriedTables(rewritten, resolve, tables, views)
     others = None
@@ -70,10 +73,11 @@ def run_sql(
 
         others = GivenTables(given)
     values = parameters.values() if isinstance(parameters, Mapping) else parameters or ()
+    is_right = is_rewritten_right(rewritten.tokens)
+    take = partial(take_engine, external_access=external_access, rewriting=is_right, names=rewritten.folded_pairs)
 
     def run(*, pushdown: bool, threads: int | None = None) -> SqlResult:
-        names = rewritten.folded_pairs
-        engine = take_engine(external_access=external_access, pushdown=pushdown, threads=threads, names=names)
+        engine = take(pushdown=pushdown, threads=threads)
         query = _Query(engine, engine.connect(), rewritten, sources, others)
         if scans is not None:
             scans.clear()  # the scans of an engine that gave up
@@ -99,8 +103,8 @@ def run_sql(
         return run(pushdown=True)
 
     try:
-        is_right = others is None or others.are_pushed_right
-        return run_pushing() if is_right and is_pushed_right(rewritten.tokens, values) else run(pushdown=False)
+        is_pushing = (others is None or others.are_pushed_right) and is_pushed_right(rewritten.tokens, values)
+        return run_pushing() if is_pushing else run(pushdown=False)
     except FilterMisread:
         pass
     except InvalidRequest as error:
@@ -113,18 +117,6 @@ def run_sql(
 def is_change(text: str) -> bool:
     """Whether the statement changes tables, or explains one that does. Its words are kept for the run."""
     return isinstance(text, str) and changing_from(rewrite_time_travel(text).tokens) is not None
-
-
-def _check_given(text: object, parameters: object) -> None:
-    if not isinstance(text, str):
-        raise InvalidRequest("a statement must be text", found=type(text).__name__)
-    is_list = isinstance(parameters, Sequence) and not isinstance(parameters, str | bytes)
-    if parameters is not None and not is_list and not isinstance(parameters, Mapping):
-        raise InvalidRequest(
-            "parameters must be a list, or values by name",
-            found=type(parameters).__name__,
-            hint="Write [value] for one of them.",
-        )
 
 
 class _Query:
@@ -226,7 +218,7 @@ class _Query:
 
     def _stop_pushing(self) -> None:
         """Switch to an engine without pushdown, before anything was done on this one."""
-        engine = take_engine(external_access=self._engine.is_open, pushdown=False)
+        engine = take_like(self._engine, pushdown=False)
         connection = engine.connect()
         with self._closing:
             give_back(self._engine, self._connection)
@@ -344,7 +336,7 @@ class _Query:
         if counted is not None:
             return with_pruning(plan, [counted_text(counted)])
         if not is_run:
-            probe = take_engine(external_access=self._engine.is_open, pushdown=self._engine.is_pushing)
+            probe = take_like(self._engine, pushdown=self._engine.is_pushing)
             probing = probe.connect()
             try:
                 empty = ((one.source.schema, one.source.table, NotingDataset(one, None)) for one in noted)
