@@ -150,6 +150,7 @@ FOLDERS = [
     "server/on_spark",
     "server/statements",
     "server/flight",
+    "server/hot_writes",
     "server/routes",
     "server/iceberg",
     "server",

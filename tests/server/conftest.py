@@ -19,6 +19,7 @@ import underlay as ul
 import underlay.client
 from underlay.server.access.rights import Rights
 from underlay.server.access.tokens import TokenFile
+from underlay.server.common.hot_settings import HotSettings
 from underlay.server.common.settings import ServerLimits, ServerSettings
 from underlay.server.serve import DrainingServer, bind, make_server
 from underlay.server.statements.service import StatementService
@@ -74,6 +75,7 @@ def running(
     lake: str | None = None,
     registry: str = "none",
     fill: Callable[[Path], None] | None = None,
+    hot: HotSettings | None = None,
     **limits: float,
 ) -> Iterator[Served]:
     (fill or make_lake)(folder / "lake")
@@ -105,6 +107,7 @@ def running(
         certificate_key=certificate_key,
         spark_settings=spark_settings or {},
         threads=1,
+        hot=hot,
         limits=replace(ServerLimits(), **chosen),  # type: ignore[arg-type]
     )
     server = make_server(settings)

@@ -24,9 +24,10 @@ from underlay.server.common.metrics import ServerMetrics
 from underlay.server.common.problem import Problem, problem_of
 from underlay.server.common.settings import ServerSettings
 from underlay.server.formats.formats import NotAcceptable
+from underlay.server.hot_writes.service import HotService
 from underlay.server.iceberg import routes as iceberg
 from underlay.server.page.built_page import read_page
-from underlay.server.routes import catalog, operations, page, plans, sql, statements
+from underlay.server.routes import catalog, operations, page, plans, sql, statements, write
 from underlay.server.routes.answers import ProblemResponse
 from underlay.server.routes.idempotency import StatementKeys
 from underlay.server.statements.links import DownloadLinks
@@ -60,6 +61,8 @@ def make_app(settings: ServerSettings) -> FastAPI:
     app.state.page = read_page()
     for one in (sql, statements, plans, catalog, operations, iceberg, page):
         app.include_router(one.router)
+    if settings.hot is not None:
+        app.include_router(write.router)
     app.add_exception_handler(Problem, _on_problem)
     app.add_exception_handler(UnderlayError, _on_problem)
     app.add_exception_handler(NotAcceptable, _on_problem)
@@ -86,7 +89,10 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
     app.state.keys = StatementKeys()
     app.state.links = DownloadLinks()
     app.state.export_locks = {}
-    app.state.lake = connect(settings.lake, options=settings.options, registry=settings.registry)
+    hot = None if settings.hot is None else settings.hot.folder
+    app.state.lake = connect(settings.lake, options=settings.options, registry=settings.registry, hot=hot)
+    if settings.hot is not None:
+        app.state.hot = HotService(app.state.lake, settings.hot)
     app.state.service = StatementService(settings, app.state.metrics)
     await app.state.service.open()
     try:
@@ -94,6 +100,8 @@ async def _open(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         await asyncio.gather(_close_flight(app), app.state.service.close())
+        if settings.hot is not None:
+            await anyio.to_thread.run_sync(app.state.hot.close)
         app.state.lake.close()
 
 

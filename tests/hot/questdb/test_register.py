@@ -56,7 +56,7 @@ def as_questdb(value: object) -> object:
     return value
 
 
-@pytest.mark.parametrize("state", some(PLAIN, one_in=3), ids=str)
+@pytest.mark.parametrize("state", some(PLAIN, one_in=6), ids=str)
 def test_rows_are_those_that_questdb_returns_at_every_version(tmp_path: Path, state: GenuineState):
     path, rows = questdb(tmp_path, state)
     _, table = lake_with(tmp_path, rows)
@@ -67,7 +67,7 @@ def test_rows_are_those_that_questdb_returns_at_every_version(tmp_path: Path, st
     assert (done.row_count, done.file_count) == (len(expected), len(together(state)))
 
 
-@pytest.mark.parametrize("state", some(LAST, one_in=3), ids=str)
+@pytest.mark.parametrize("state", some(LAST, one_in=6), ids=str)
 def test_a_filter_on_any_value_of_any_column_finds_what_a_full_scan_finds(tmp_path: Path, state: GenuineState):
     path, rows = questdb(tmp_path, state)
     _, table = lake_with(tmp_path, rows)

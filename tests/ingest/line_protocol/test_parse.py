@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from influxdb_client.client.write.point import Point
 from influxdb_client.domain.write_precision import WritePrecision
@@ -271,7 +271,6 @@ def fast_rows(found: ParsedLines) -> list[Row] | None:
 
 
 @BOTH
-@settings(max_examples=400, deadline=None)
 @given(body=TOKENS, repeats=st.integers(1, 3))
 def test_the_fast_parser_and_a_slow_one_agree(flavour: Flavour, body: bytes, repeats: int) -> None:
     """Repeated bodies make the fast parser use its patterns."""
@@ -296,13 +295,11 @@ def good_lines(draw: st.DrawFn) -> bytes:
 
 
 @BOTH
-@settings(max_examples=200, deadline=None)
 @given(body=good_lines())
 def test_the_fast_parser_and_a_slow_one_agree_on_lines_as_senders_write_them(flavour: Flavour, body: bytes) -> None:
     assert fast_rows(parse_lines(body, flavour)) == plain_rows(body, flavour), body
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     name=st.text(WRITABLE, min_size=1, max_size=5),
     tag=st.text(WRITABLE, min_size=1, max_size=5),

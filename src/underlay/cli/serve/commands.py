@@ -116,6 +116,22 @@ def serve(
     certificate_key: Annotated[
         str | None, typer.Option(metavar="FILE", help="TLS: its key. Default: in the same file.")
     ] = None,
+    hot: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR",
+            envvar="UNDERLAY_HOT",
+            show_envvar=False,
+            help="The directory of hot partitions on this machine. Queries see their rows, and with --writable the"
+            " server takes rows for them. Default: UNDERLAY_HOT, else none.",
+        ),
+    ] = None,
+    hot_dataset: Annotated[
+        str, typer.Option(metavar="NAME", help="The dataset of measurements that come without a bucket or database.")
+    ] = "hot",
+    hot_new_columns: Annotated[
+        str, typer.Option(metavar="add|ignore|error", help="What to do with columns that a hot table lacks.")
+    ] = "add",
     lake: LakeUrl = None,
     option: StoreOptions = None,
 ) -> None:
@@ -126,11 +142,15 @@ def serve(
     the running statements have ended. With --flight-port, ADBC and JDBC clients reach the same statements by Flight
     SQL.
 
+    With --hot and --writable, POST /write and /api/v2/write take rows in the line protocol of InfluxDB and QuestDB, and
+    answer when they are committed.
+
     \b
     Examples:
       underlay serve --flight-port 31337
       underlay serve --engine spark --master spark://host:7077
       underlay serve --host 0.0.0.0 --public-url http://sql.example:8080 --tokens tokens.json --writable
+      underlay serve --hot /data/hot --tokens tokens.json --writable
     """
     from underlay.cli.serve.run import ServeChoice, serve_lake
 
@@ -156,6 +176,9 @@ def serve(
             log_format=log_format,
             certificate=certificate,
             certificate_key=certificate_key,
+            hot=hot,
+            hot_dataset=hot_dataset,
+            hot_new_columns=hot_new_columns,
         ),
         lake,
         option,

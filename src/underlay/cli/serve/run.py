@@ -9,13 +9,19 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, cast, get_args
 
 from underlay.cli.common.lake_choice import choose_lake, open_existing_lake, show_place
 from underlay.cli.common.output import say
 from underlay.cli.common.text_options import read_size
 from underlay.errors import InvalidRequest, Unavailable, Unsupported
+from underlay.index.catalog import split_name
+from underlay.ingest.rows.reading import NewColumnsPolicy
 from underlay.spark.start.installed import has_pyspark
 from underlay.spark.start.java_home import cache_folder, find_java_home
+
+if TYPE_CHECKING:
+    from underlay.server.common.hot_settings import HotSettings
 
 _ENGINES = ("auto", "duckdb", "spark")
 
@@ -44,6 +50,9 @@ class ServeChoice:
     log_format: str
     certificate: str | None
     certificate_key: str | None
+    hot: str | None
+    hot_dataset: str
+    hot_new_columns: str
 
 
 def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | None) -> None:
@@ -87,6 +96,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
             spark_memory_bytes=read_size(chosen.spark_memory),
             statement_seconds=chosen.timeout_seconds,
         ),
+        hot=choose_hot(chosen),
     )
     server = make_server(settings)
     allow_connections(settings)
@@ -154,3 +164,17 @@ def choose_engine(asked: str | None, master: str, why_not: str | None) -> tuple[
     if engine == "auto":
         return engine, f"Queries run on DuckDB; on Spark ({master}) those that ask for it, or read a lot of data."
     return engine, "Queries run on DuckDB." if asked else f"Queries run on DuckDB: {why_not}."
+
+
+def choose_hot(chosen: ServeChoice) -> HotSettings | None:
+    """The treatment of hot partitions; None without a directory. Raises InvalidRequest."""
+    from underlay.server.common.hot_settings import HotSettings
+
+    policies = get_args(NewColumnsPolicy)
+    if chosen.hot_new_columns not in policies:
+        raise InvalidRequest("unknown policy", expected=", ".join(policies), found=chosen.hot_new_columns)
+    if chosen.hot is None:
+        return None
+    split_name(f"{chosen.hot_dataset}.table")
+    policy = cast("NewColumnsPolicy", chosen.hot_new_columns)
+    return HotSettings(folder=Path(chosen.hot).absolute(), dataset=chosen.hot_dataset, new_columns=policy)

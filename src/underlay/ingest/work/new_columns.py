@@ -42,7 +42,7 @@ def _own_new_columns(found: Source, work: WorkUnit, reading: RowRules) -> pa.Sch
         return pa.schema([])  # its columns are the table's
     with open_pinned(found, work.store_options) as file:
         if kind is FileFormat.JSON:
-            return _from_lines(Plain(file, found.uri), reading)
+            return new_columns_of_json(Plain(file, found.uri), reading)
         every = infer_one(found.uri, kind, file, work.dialect)
     return lacking(with_table_names(every, reading.schema.names), reading.schema)
 
@@ -76,7 +76,8 @@ def _check_new(columns: pa.Schema, schema: TableSchema) -> None:
         )
 
 
-def _from_lines(plain: Plain, reading: RowRules) -> pa.Schema:
+def new_columns_of_json(plain: Plain, reading: RowRules) -> pa.Schema:
+    """The same for lines of JSON."""
     columns = pa.schema([])
     known = StructOf(reading.schema.fields)
     for objects in _objects(plain, reading):

@@ -15,11 +15,13 @@ COUNTERS = {
     "blocks_total": "Blocks of the tables that statements scanned.",
     "blocks_read_total": "Blocks that statements read.",
     "bytes_read_total": "Bytes that statements read from tables.",
+    "hot_rows_total": "Rows that were committed to hot partitions.",
     "refused_total": "Requests that were refused with 429, by code.",
 }
 HISTOGRAMS = {
     "queue_seconds": "How long statements waited for their turn.",
     "run_seconds": "How long statements ran.",
+    "hot_write_seconds": "How long rows for hot partitions took from their last byte to their commit.",
     "stop_seconds": "How long statements took to end once they were stopped.",
 }
 GAUGES = {

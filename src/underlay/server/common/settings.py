@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from underlay.server.common.hot_settings import HotSettings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerLimits:
@@ -89,3 +91,5 @@ class ServerSettings:
     certificate: Path | None = None
     certificate_key: Path | None = None
     limits: ServerLimits = field(default_factory=ServerLimits)
+    hot: HotSettings | None = None
+    """Hot partitions: queries see their rows, and a writable server takes rows for them."""

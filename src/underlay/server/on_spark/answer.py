@@ -45,7 +45,9 @@ class SparkAnswers:
     """The session, and the lake that its statements read."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:  # Any: JSON
-        self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
+        self._lake = connect(
+            settings["lake"], options=settings["options"], registry=settings["registry"], hot=settings["hot"]
+        )
         self._lockdown = Lockdown()
         self._casting = ProcessLock()
         self._folder: str = settings["folder"]

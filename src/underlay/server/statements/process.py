@@ -230,6 +230,7 @@ def _told(settings: ServerSettings, folder: Path, threads: int) -> Message:
         "lake": settings.lake,
         "options": dict(settings.options),
         "registry": settings.registry,
+        "hot": None if settings.hot is None else str(settings.hot.folder),
         "memory_bytes": settings.limits.memory_bytes,
         "spill_bytes": settings.limits.spill_bytes,
         "folder": str(folder),

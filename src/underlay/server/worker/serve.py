@@ -129,7 +129,9 @@ class WorkerService:
         )
         self._server = server
         self._folder: str = settings["folder"]
-        self._lake = connect(settings["lake"], options=settings["options"], registry=settings["registry"])
+        self._lake = connect(
+            settings["lake"], options=settings["options"], registry=settings["registry"], hot=settings["hot"]
+        )
         self._runner = StatementRunner(
             self._lake,
             settings["audits"],
