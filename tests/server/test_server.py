@@ -243,6 +243,15 @@ def test_a_kept_result_is_read_in_windows_sorted_and_downloaded(client: httpx.Cl
     ordered = client.get(f"{place}/rows", params={"order_by": "price", "descending": True, "limit": 1}).json()
     assert ordered["rows"] == [[4999, "zone 1", "1249.75"]]
     assert client.get(f"{place}/rows", params={"order_by": "nothing"}).json()["code"] == "unknown_column"
+    for descending in (False, True):
+        windows = [
+            client.get(f"{place}/rows", params={**by_zone, "offset": at, "limit": 700}).json()["rows"]
+            for by_zone in [{"order_by": "zone", "descending": descending}]
+            for at in range(0, 5000, 700)
+        ]
+        rows = [row for window in windows for row in window]
+        assert sorted(row[0] for row in rows) == list(range(5000)), "each row once, although many have the same zone"
+        assert [row[1] for row in rows] == sorted((row[1] for row in rows), reverse=descending)
     file = client.get(f"{place}/result", params={"format": "parquet"}).content
     assert pq.read_table(io.BytesIO(file)).num_rows == 5000
     assert client.delete(place).status_code == 204

@@ -22,7 +22,7 @@ from underlay.server.statements.spark_process import SparkProcess
 from underlay.server.statements.spool import SpoolFolder
 from underlay.server.statements.statement import RunStatement, StatementState
 from underlay.server.statements.statement_queue import Ticket, Turns
-from underlay.server.worker.job import BinsJob, LookJob, Output, StatementJob, WindowJob, scans_path
+from underlay.server.worker.job import BinsJob, LookJob, Output, StatementJob, WindowJob
 from underlay.server.worker.messages import Frame, FrameKind, Message
 
 _SWEEP_SECONDS = 5.0
@@ -270,7 +270,8 @@ class StatementService:
     def _drop_rows(self, statement: RunStatement) -> None:
         if statement.spool is not None:
             statement.spool.unlink(missing_ok=True)
-            Path(scans_path(str(statement.spool))).unlink(missing_ok=True)
+            for beside in statement.spool.parent.glob(f"{statement.spool.name}.*"):  # its scans, and orders of its rows
+                beside.unlink(missing_ok=True)
             statement.spool = None
 
     def _forget_oldest(self) -> None:

@@ -171,6 +171,11 @@ def scans_path(spool: str) -> str:
     return f"{spool}.scans"
 
 
+def order_path(spool: str, column: int, *, is_descending: bool) -> str:
+    """The file for the order of the rows in `spool` by a column."""
+    return f"{spool}.by-{column}-{'descending' if is_descending else 'ascending'}"
+
+
 def check_type(name: object) -> str:
     """Check a parameter's type, such as decimal(9,2), for use in a cast. Raises InvalidRequest for any other text."""
     if not isinstance(name, str) or _TYPE.fullmatch(name) is None:

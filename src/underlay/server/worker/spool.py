@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Iterator
 from itertools import accumulate
+from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.dataset as ds
 
-from underlay.errors import InvalidRequest, UnknownColumn, name_hint
+from underlay.errors import UnknownColumn, name_hint
 from underlay.local.sql.run import run_sql
-from underlay.local.text.time_travel import quoted
-from underlay.server.worker.job import WindowJob
+from underlay.server.worker.job import WindowJob, order_path
 
 MOST_BATCH_BYTES = 8 << 20
 """The largest batch: reading a window reads little more than its rows."""
+_TAKEN_ROWS = 1_000
 
 
 def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
@@ -27,9 +31,9 @@ def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def open_window(job: WindowJob) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The columns, and the rows of the window. Raises UnknownColumn."""
-    if job.order_by is not None:
-        return _sorted(job)
     reader = pa.ipc.open_file(pa.memory_map(job.spool))
+    if job.order_by is not None:
+        return reader.schema, _sorted(job, reader)
     return reader.schema, _sliced(reader, job.offset, job.limit)
 
 
@@ -43,20 +47,52 @@ def _sliced(reader: pa.ipc.RecordBatchFileReader, offset: int, limit: int | None
             yield reader.get_batch(at).slice(first, min(end, after) - begin - first)
 
 
-def _sorted(job: WindowJob) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    rows = ds.dataset(job.spool, format="ipc")
-    name = job.order_by or ""
-    count = rows.schema.names.count(name)
-    if count != 1:
-        hint = name_hint(name, rows.schema.names)
-        raise UnknownColumn("the result has no such column" if not count else "two columns have the name", hint=hint)
-    if len({one.lower() for one in rows.schema.names}) < len(rows.schema.names):
-        raise InvalidRequest("two columns have the same name", hint="Give them names with AS.")
-    limit = "" if job.limit is None else f" LIMIT {job.limit:d}"
-    order = f"{quoted(name)} {'DESC' if job.is_descending else 'ASC'}"
-    text = f"SELECT * FROM kept ORDER BY {order} NULLS LAST{limit} OFFSET {job.offset:d}"
-    result = run_sql(text, _no_table, list, given={"kept": rows})
-    return result.schema, result.to_batches()
+def _sorted(job: WindowJob, reader: pa.ipc.RecordBatchFileReader) -> Iterator[pa.RecordBatch]:
+    """The rows of the window, in the order of a column. Raises UnknownColumn."""
+    name, names = job.order_by or "", reader.schema.names
+    if names.count(name) != 1:
+        detail = "two columns have the name" if name in names else "the result has no such column"
+        raise UnknownColumn(detail, hint=name_hint(name, names))
+    order = _order_of(job, reader, names.index(name))
+    end = None if job.limit is None else job.offset + job.limit
+    return _taken(reader, order[job.offset : end])
+
+
+def _order_of(job: WindowJob, reader: pa.ipc.RecordBatchFileReader, column: int) -> npt.NDArray[np.uint64]:
+    """The places of the rows in the order of a column. It is computed once and kept beside them: all windows belong to
+    one order then, also among equal rows, so that together they have each row once."""
+    path = Path(order_path(job.spool, column, is_descending=job.is_descending))
+    if not path.exists():
+        rows = reader.read_all()
+        places = pa.array(np.arange(rows.num_rows, dtype=np.uint64))
+        keys = pa.table({"key": rows.column(column), "place": places})
+        way = "DESC" if job.is_descending else "ASC"
+        text = f"SELECT place FROM kept ORDER BY key {way} NULLS LAST, place"
+        order = run_sql(text, _no_table, list, given={"kept": keys}).to_arrow().column(0).to_numpy()
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+            np.save(file, order)
+        os.replace(file.name, path)  # whole or not at all: another window may compute the same
+    found: npt.NDArray[np.uint64] = np.load(path, mmap_mode="r")
+    return found
+
+
+def _taken(reader: pa.ipc.RecordBatchFileReader, order: npt.NDArray[np.uint64]) -> Iterator[pa.RecordBatch]:
+    """The rows at these places, a few thousand at a time."""
+    counts = [reader.get_batch(at).num_rows for at in range(reader.num_record_batches)]
+    begins = np.array([0, *accumulate(counts)], dtype=np.int64)
+    for first in range(0, len(order), _TAKEN_ROWS):
+        places = order[first : first + _TAKEN_ROWS].astype(np.int64)
+        batch_of = np.searchsorted(begins, places, side="right") - 1
+        by_batch = np.argsort(batch_of, kind="stable")
+        parts = []
+        for batch in np.unique(batch_of):
+            inside = places[by_batch][batch_of[by_batch] == batch] - begins[batch]
+            parts.append(reader.get_batch(int(batch)).take(pa.array(inside, pa.int64())))
+        back = np.empty_like(by_batch)
+        back[by_batch] = np.arange(len(by_batch))
+        yield from (
+            pa.Table.from_batches(parts).combine_chunks().take(pa.array(back, pa.int64())).combine_chunks().to_batches()
+        )
 
 
 def _no_table(name: str, version: object, as_of: object) -> None:
