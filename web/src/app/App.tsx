@@ -11,7 +11,7 @@ import { loadHistory } from "../state/history";
 import { loadKeys } from "../state/keys";
 import { divide, isNarrow, layout, loadLayout, type Pane, showPane } from "../state/panes";
 import { dropAllRuns, dropRuns, isRunning, stopRun } from "../state/runs";
-import { announce, announced, begin, info, wantsToken } from "../state/session";
+import { announced, begin, info, isTold, tell, wantsToken } from "../state/session";
 import { activate, activeId, activeTab, closeTab, loadTabs, openTab, openTable, openText, reopenTab, saveNow, tabs } from "../state/tabs";
 import { Splitter } from "../theme/Splitter";
 import { Keys } from "./Keys";
@@ -46,7 +46,7 @@ export function App() {
       const { sql, title, engine, asOf } = linked;
       openText({ text: sql, ...(title && { title }), ...(engine && { engine }), ...(asOf && { asOf }) });
       history.replaceState(null, "", location.href.split("#")[0]); // else a reload opens it again
-      announce("The text of the link is shown. It has not run.");
+      tell("The text of the link is shown. It has not run.");
     };
     void Promise.all([loadTabs(), loadHistory(), loadKeys(), loadLayout(), begin()]).then(() => {
       open();
@@ -162,7 +162,7 @@ export function App() {
           </div>
         )}
       </main>
-      <div class="announced" role="status" aria-live="polite">
+      <div class={isTold.value ? "announced told" : "announced"} role="status" aria-live="polite">
         {announced.value}
       </div>
       {wantsToken.value !== null && (

@@ -5,7 +5,7 @@ import { useState } from "preact/hooks";
 import { isRunning } from "../state/runs";
 import { activate, activeId, changeTab, closedTabs, openTab, reopenTab, tabs } from "../state/tabs";
 import { exportTabs, importTabs } from "../state/tabFiles";
-import { announce } from "../state/session";
+import { tell } from "../state/session";
 import type { Tab } from "../state/types";
 import { MenuButton, type MenuItem } from "../theme/Menu";
 
@@ -122,9 +122,9 @@ function importSome(): void {
   field.onchange = async () => {
     for (const file of field.files ?? []) {
       try {
-        announce(`Opened ${await importTabs(file)} tabs of ${file.name}`);
+        tell(`Opened ${await importTabs(file)} tabs of ${file.name}`);
       } catch (error) {
-        announce((error as Error).message);
+        tell((error as Error).message);
       }
     }
   };

@@ -12,7 +12,7 @@ import { toClipboard } from "../results/copy";
 import { linkTo } from "../state/link";
 import { paneOf, showPane } from "../state/panes";
 import { type RunText, runsOf, runTexts } from "../state/runs";
-import { announce, info } from "../state/session";
+import { info, tell } from "../state/session";
 import { activeTab, openText } from "../state/tabs";
 import type { PastRun, Run, Tab } from "../state/types";
 
@@ -24,10 +24,11 @@ export const isSparkText = (tab: Tab): boolean => (tab.engine === "auto" ? info.
 export function runTab(editor: EditorHandle | null, isAll: boolean): void {
   const tab = activeTab.value;
   if (tab?.kind !== "sql" || editor === null) return;
+  editor.closeChoices();
   const { from, to } = editor.selection();
   const dialect = dialectOf(isSparkText(tab));
   const texts = isAll ? statementsOf(tab.text, dialect) : toRun(tab.text, from, to, dialect);
-  if (texts.length === 0) return announce("There is no statement to run.");
+  if (texts.length === 0) return tell("There is no statement to run.");
   void runAll(tab, texts);
 }
 
@@ -83,7 +84,7 @@ export async function formatTab(editor: EditorHandle | null): Promise<void> {
   const text = editor.text();
   const next = formatSql(text, dialectOf(isSparkText(tab)));
   if (next !== text) editor.replace(0, text.length, next);
-  announce("Formatted");
+  tell("Formatted");
 }
 
 export async function shareTab(): Promise<void> {
@@ -93,9 +94,9 @@ export async function shareTab(): Promise<void> {
   const link = linkTo(location.href, { sql, title, engine, ...(asOf === null ? {} : { asOf }) });
   try {
     await toClipboard(link);
-    announce(link.length > 8_000 ? "Copied the link. It is long: some programs cut it off." : "Copied the link. It shows the text; it does not run it.");
+    tell(link.length > 8_000 ? "Copied the link. It is long: some programs cut it off." : "Copied the link. It shows the text; it does not run it.");
   } catch {
-    announce("The browser did not allow the copy.");
+    tell("The browser did not allow the copy.");
   }
 }
 

@@ -1,6 +1,6 @@
 /** The editor of a tab's text, by CodeMirror. */
 
-import { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap } from "@codemirror/autocomplete";
+import { autocompletion, closeBrackets, closeBracketsKeymap, closeCompletion, completionKeymap } from "@codemirror/autocomplete";
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { sql } from "@codemirror/lang-sql";
 import { bracketMatching, indentOnInput } from "@codemirror/language";
@@ -35,6 +35,8 @@ export interface EditorHandle {
   /** Replace a part; undo brings it back. */
   replace(from: number, to: number, insert: string): void;
   show(at: number): void;
+  /** Close what hangs over the text. */
+  closeChoices(): void;
   focus(): void;
 }
 
@@ -160,6 +162,7 @@ function handleOf(view: EditorView): EditorHandle {
       view.dispatch({ selection: { anchor: Math.min(at, view.state.doc.length) }, scrollIntoView: true });
       view.focus();
     },
+    closeChoices: () => void closeCompletion(view),
     focus: () => view.focus(),
   };
 }

@@ -24,6 +24,12 @@ interface Level {
 }
 
 export function formatSql(sql: string, dialect: Dialect = DUCKDB): string {
+  const words = (text: string): string => wordsOf(text, dialect).map(({ from, to }) => text.slice(from, to).trim()).join("\0");
+  const next = laidOut(sql, dialect);
+  return words(next) === words(sql) ? next : sql; // rather no layout than another statement
+}
+
+export function laidOut(sql: string, dialect: Dialect = DUCKDB): string {
   return new Layout(sql, wordsOf(sql, dialect)).lines().trim() + (sql.trim() === "" ? "" : "\n");
 }
 
@@ -134,7 +140,7 @@ class Layout {
 
   private endStatement(): void {
     this.levels = [{ indent: 0, clause: "", isBlock: true }];
-    this.out = `${this.out.trimEnd()};\n\n`;
+    this.out = `${this.out.replace(/[ \t]+$/, "")};\n\n`;
   }
 
   private comment(text: string, at: number): void {

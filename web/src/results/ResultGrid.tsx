@@ -8,7 +8,7 @@ import { rowsOf } from "../grid/arrow";
 import type { ColumnLayout } from "../grid/columns";
 import { Grid } from "../grid/Grid";
 import { type Cell, cellsIn, type Range, rangeOf, type Selection, single } from "../grid/selection";
-import { announce } from "../state/session";
+import { tell } from "../state/session";
 import { MenuAt, type MenuItem, type MenuPlace } from "../theme/Menu";
 import { countText, plural } from "../theme/text";
 import { copied, type CopyFormat, toClipboard } from "./copy";
@@ -48,7 +48,7 @@ export function ResultGrid({ statement, failed, handle }: ResultGridProps) {
   const summary = useSummary(grid, selection, statement.id, order);
   const isViewing = useRef(false);
   isViewing.current = viewed !== null;
-  const canSort = useMemo(() => new Set(names.map((name) => name.toLowerCase())).size === names.length, [statement.id]);
+  const canSort = (column: number): boolean => names.indexOf(names[column]!) === names.lastIndexOf(names[column]!);
 
   const show = (cell: Cell): void => {
     const value = cell.row < 0 ? undefined : grid.current?.value(cell);
@@ -58,7 +58,7 @@ export function ResultGrid({ statement, failed, handle }: ResultGridProps) {
   };
 
   const next = (column: number): void => {
-    if (!canSort) return announce("Two columns have the same name. Give them names with AS to sort.");
+    if (!canSort(column)) return tell("Two columns have the same name. Give them names with AS to sort.");
     sort((now) => (now?.column !== column ? { column, descending: false } : now.descending ? null : { column, descending: true }));
   };
 
@@ -106,8 +106,8 @@ export function ResultGrid({ statement, failed, handle }: ResultGridProps) {
   }, [statement.id, order?.column, order?.descending]);
 
   const items = (column: number): MenuItem[] => [
-    { label: "Sort ascending", isDisabled: !canSort, act: () => sort({ column, descending: false }) },
-    { label: "Sort descending", isDisabled: !canSort, act: () => sort({ column, descending: true }) },
+    { label: "Sort ascending", isDisabled: !canSort(column), act: () => sort({ column, descending: false }) },
+    { label: "Sort descending", isDisabled: !canSort(column), act: () => sort({ column, descending: true }) },
     { label: "Do not sort", isDisabled: order === null, note: "as the statement had it", act: () => sort(null) },
     {
       label: layout.frozen === column + 1 ? "Unfreeze columns" : "Freeze up to here",
@@ -221,8 +221,8 @@ async function copyRange(grid: Grid, range: Range, names: string[], format: Copy
     await toClipboard(copied(format, rows));
     const isCut = rows.rows.length < range.endRow - range.firstRow;
     const more = isCut ? ` of ${countText(range.endRow - range.firstRow)}; a download has them all` : "";
-    announce(`Copied ${plural(rows.rows.length, "row")}${more}`);
+    tell(`Copied ${plural(rows.rows.length, "row")}${more}`);
   } catch (error) {
-    announce(error instanceof RequestFailed ? error.problem.detail : "The browser did not allow the copy.");
+    tell(error instanceof RequestFailed ? error.problem.detail : "The browser did not allow the copy.");
   }
 }

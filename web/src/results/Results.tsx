@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { downloadUrl, RequestFailed } from "../api/client";
 import type { Problem } from "../api/types";
 import { isGone } from "../state/runs";
-import { announce } from "../state/session";
+import { tell } from "../state/session";
 import type { Run } from "../state/types";
 import { MenuButton, type MenuItem } from "../theme/Menu";
 import { bytesText } from "../theme/text";
@@ -131,7 +131,7 @@ async function download(id: string, format: string, fail: (problem: Problem) => 
     link.href = (await downloadUrl(id, format)).href;
     link.download = `result.${format}`;
     link.click();
-    announce(`The download of all rows as ${format} has begun`);
+    tell(`The download of all rows as ${format} has begun`);
   } catch (error) {
     if (!(error instanceof RequestFailed)) throw error;
     fail(error.problem);

@@ -7,7 +7,7 @@ import { Nested, type Value } from "../grid/arrow";
 import { previewOf } from "../grid/cells";
 import type { Cell } from "../grid/selection";
 import { textOf } from "../grid/values";
-import { announce } from "../state/session";
+import { tell } from "../state/session";
 import { bytesText, countText, plural } from "../theme/text";
 import { toClipboard } from "./copy";
 
@@ -25,10 +25,10 @@ const SHOWN_PARTS = 500;
 
 export function Viewer({ viewed, close }: { viewed: Viewed; close: () => void }) {
   const { value, type, name, kind, cell } = viewed;
-  const [isWhole, showWhole] = useState(false);
+  const [most, setMost] = useState(SHOWN);
   const closing = useRef<HTMLButtonElement>(null);
   useEffect(() => closing.current?.focus(), []);
-  useEffect(() => showWhole(false), [viewed]);
+  useEffect(() => setMost(SHOWN), [viewed]);
   const text = value === null ? "NULL" : textOf(type, value);
   const json = typeof value === "string" ? jsonIn(value) : undefined;
   return (
@@ -53,7 +53,7 @@ export function Viewer({ viewed, close }: { viewed: Viewed; close: () => void })
         <button
           type="button"
           class="quiet"
-          onClick={() => void toClipboard(value === null ? "" : text).then(() => announce("Copied the cell"))}
+          onClick={() => void toClipboard(value === null ? "" : text).then(() => tell("Copied the cell"))}
         >
           Copy
         </button>
@@ -71,16 +71,30 @@ export function Viewer({ viewed, close }: { viewed: Viewed; close: () => void })
         ) : json !== undefined ? (
           <JsonTree value={json} label={null} isOpen />
         ) : (
-          <pre dir="auto">{isWhole ? text : text.slice(0, SHOWN)}</pre>
+          <pre dir="auto">{text.slice(0, most)}</pre>
         )}
-        {text.length > SHOWN && !isWhole && !(value instanceof Nested) && json === undefined && (
-          <button type="button" onClick={() => showWhole(true)}>
-            Show all {countText(text.length)} characters
-          </button>
+        {text.length > most && !(value instanceof Nested) && json === undefined && (
+          <p class="more">
+            {countText(most)} of {countText(text.length)} characters.{" "}
+            <button type="button" onClick={() => setMost(most + SHOWN)}>
+              Show more
+            </button>{" "}
+            <button type="button" onClick={() => save(text)}>
+              Save all to a file
+            </button>
+          </p>
         )}
       </div>
     </aside>
   );
+}
+
+function save(text: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "text/plain" }));
+  link.download = "cell.txt";
+  link.click();
+  window.setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
 /** In a very long text units are counted, which is near enough and does not take as long. */
@@ -99,7 +113,7 @@ function jsonIn(text: string): unknown {
 function Tree({ value, type }: { value: Nested; type: DataType }) {
   const [most, setMost] = useState(SHOWN_PARTS);
   return (
-    <ul class="tree">
+    <ul class="value-tree">
       {value.parts.length === 0 && <li class="weak">{previewOf(type, value)}</li>}
       {value.parts.slice(0, most).map((part, at) => {
         const label = part.key === undefined ? (part.label ?? String(at + 1)) : part.key.value === null ? "NULL" : textOf(part.key.type, part.key.value);
@@ -147,7 +161,7 @@ function JsonTree({ value, label, isOpen = false }: { value: unknown; label: str
         {label !== null && <bdi class="key">{label}</bdi>}{" "}
         <span class="weak">{plural(Object.keys(value).length, Array.isArray(value) ? "item" : "field")}</span>
       </summary>
-      <ul class="tree">
+      <ul class="value-tree">
         {parts.map(([name, part]) => (
           <li key={name}>
             <JsonTree value={part} label={name} />

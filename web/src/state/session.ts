@@ -13,12 +13,25 @@ export const info = signal<Info | null>(null);
 export const wantsToken = signal<Problem | null>(null);
 /** What is said to screen readers when something ends; they read each change. */
 export const announced = signal("");
+/** Whether that is shown, too: what a click or a key did elsewhere than where one looks. */
+export const isTold = signal(false);
 
 const KEY = "underlay-token";
 
 export const announce = (text: string): void => {
   announced.value = announced.value === text ? `${text}\u00a0` : text; // the same text twice is read twice
 };
+
+const TOLD_MS = 4_000;
+let telling = 0;
+
+/** Say a text to screen readers and show it for a while. */
+export function tell(text: string): void {
+  announce(text);
+  isTold.value = true;
+  window.clearTimeout(telling);
+  telling = window.setTimeout(() => (isTold.value = false), TOLD_MS);
+}
 
 onAnswer((problem) => {
   if (problem?.status === 0) connection.value = "unreachable";
