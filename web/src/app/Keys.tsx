@@ -19,7 +19,9 @@ export function Keys({ close }: { close: () => void }) {
     if (key !== "Escape" || id === "stop") chooseKey(id, key);
     change(null);
   };
-  const shown = ACTIONS.filter(({ id }) => !/^tab-[2-9]$/.test(id));
+  const shown = (id: string): string =>
+    changing === id ? "press a key" : id === "tab-1" ? "Alt+1…9" : shownKey(keyOf.value[id]!);
+  const listed = ACTIONS.filter(({ id }) => !/^tab-[2-9]$/.test(id));
   return (
     <Dialog title="Keys" close={close}>
       <div class="keys">
@@ -27,7 +29,7 @@ export function Keys({ close }: { close: () => void }) {
           <section key={group}>
             <h3>{group}</h3>
             <dl>
-              {shown
+              {listed
                 .filter((action) => action.group === group)
                 .map(({ id, label }) => (
                   <div key={id}>
@@ -41,9 +43,9 @@ export function Keys({ close }: { close: () => void }) {
                         onClick={() => change(id)}
                         onBlur={() => change(null)}
                         onKeyDown={(event) => changing === id && onKey(event, id)}
-                        aria-label={`Key of: ${label}. Now ${shownKey(keyOf.value[id]!)}`}
+                        aria-label={`${shown(id)}, key of: ${label}`}
                       >
-                        {changing === id ? "press a key" : id === "tab-1" ? "Alt+1…9" : shownKey(keyOf.value[id]!)}
+                        {shown(id)}
                       </button>
                     </dd>
                   </div>

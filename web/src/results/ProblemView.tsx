@@ -15,7 +15,7 @@ export function ProblemView({ problem, fixes = [], show, again }: ProblemViewPro
   const isFixed = fixes.length > 0 && /^Did you mean/.test(hint ?? "");
   return (
     <div class="problem" role="group" aria-label="Error">
-      <h3>{problem.title}</h3>
+      <h2>{problem.title}</h2>
       <p class="detail">{problem.detail.replace(/^\w+ Error: /, "")}</p>
       {hint !== undefined && !isFixed && <p class="hint">{hint}</p>}
       <div class="actions">

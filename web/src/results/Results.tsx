@@ -9,6 +9,7 @@ import { tell } from "../state/session";
 import type { Run } from "../state/types";
 import { MenuButton, type MenuItem } from "../theme/Menu";
 import { bytesText } from "../theme/text";
+import { Changed, isChange } from "./Changed";
 import { COPY_FORMATS, type CopyFormat } from "./copy";
 import { ProblemView } from "./ProblemView";
 import { type GridHandle, ResultGrid } from "./ResultGrid";
@@ -38,7 +39,8 @@ export function Results({ run, stop, again, fixes, showError }: ResultsProps) {
   const { statement, problem } = run;
   const isDone = run.ended !== null && problem === null && statement !== null;
   const columns = statement?.columns ?? [];
-  const hasGrid = isDone && columns.length > 0;
+  const isCounts = isDone && isChange(statement);
+  const hasGrid = isDone && columns.length > 0 && !isCounts;
   return (
     <section class="results" aria-label="Results">
       <div class="result-bar">
@@ -51,6 +53,7 @@ export function Results({ run, stop, again, fixes, showError }: ResultsProps) {
       )}
       {problem?.code === "cancelled" && <p class="message">The statement was stopped before it ended. Its rows are gone.</p>}
       {isDone && columns.length === 0 && <p class="message">The statement was carried out. It returns no rows.</p>}
+      {isCounts && <Changed statement={statement} />}
       {hasGrid && statement.row_count === 0 && <Empty columns={columns} />}
       {hasGrid && statement.row_count > 0 && (
         <ResultGrid key={id} statement={statement} failed={fail} handle={(handle) => void (grid.current = handle)} />

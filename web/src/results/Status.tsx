@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Statement } from "../api/types";
 import type { Run } from "../state/types";
 import { agoText, bytesText, countText, durationText, plural } from "../theme/text";
+import { isChange } from "./Changed";
 import { useCommitted } from "./freshness";
 
 const TICK_MS = 100;
@@ -83,7 +84,7 @@ function Ended({ run }: { run: Run }) {
   if (problem?.code === "cancelled") return <div class="status stopped">Stopped after {time}</div>;
   if (problem !== null || statement === null) return <div class="status failed">Failed after {time}</div>;
   const { blocks_total = 0, blocks_read = 0, bytes_read = 0 } = statement.stats;
-  const hasRows = statement.columns !== undefined && statement.columns.length > 0;
+  const hasRows = (statement.columns ?? []).length > 0 && !isChange(statement);
   return (
     <div class="status">
       <span class="state">{hasRows ? `${plural(statement.row_count, "row")} in ${time}` : `Done in ${time}`}</span>
