@@ -58,7 +58,15 @@ export function App() {
       dropAllRuns();
     };
     window.addEventListener("pagehide", leave);
+    let wasNarrow = isNarrow();
+    const fold = (): void => {
+      // in a window that becomes narrow the catalog would be all that one sees
+      if (isNarrow() && !wasNarrow) layout.value = { ...layout.value, isCatalogShown: false };
+      wasNarrow = isNarrow();
+    };
+    window.addEventListener("resize", fold);
     return () => {
+      window.removeEventListener("resize", fold);
       window.removeEventListener("hashchange", open);
       window.removeEventListener("pagehide", leave);
     };
