@@ -161,6 +161,7 @@ def test_everything_is_reached_by_keyboard(page: Page):
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("tab", name="Chart")).to_be_focused()
     page.keyboard.press("ArrowLeft")
+    expect(page.get_by_role("tab", name="Result")).to_be_focused()
     for name in ("DuckDB", "Find", "Copy the selected cells", "Download all rows"):
         page.keyboard.press("Tab")
         expect(page.locator(":focus")).to_contain_text(name.split()[0])
@@ -250,3 +251,23 @@ def test_at_four_hundred_percent_the_page_scrolls_in_one_direction(page: Page):
     page.keyboard.press("Control+End")
     expect(cell(page, 1000, 0)).to_have_text("999")
     assert result(page).bounding_box()["height"] > 200
+
+
+def test_each_tab_keeps_its_text_its_undo_and_its_rows(page: Page):
+    run(page, "select 'one' as t")
+    page.keyboard.press("Alt+t")
+    run(page, "select 'two' as t")
+    page.locator(".catalog").get_by_role("treeitem", name="orders").focus()
+    page.keyboard.press("Enter")  # a table's page, in a tab of its own
+    expect(page.locator(".table-page")).to_be_visible()
+    page.keyboard.press("Alt+1")
+    expect(cell(page, 1, 0)).to_have_text("one")
+    page.locator(".cm-content").click()
+    page.keyboard.press("Control+End")
+    page.keyboard.type(" -- mine")
+    page.keyboard.press("Alt+2")
+    expect(page.locator(".cm-content")).to_have_text("select 'two' as t")
+    page.keyboard.press("Alt+1")
+    expect(page.locator(".cm-content")).to_have_text("select 'one' as t -- mine")
+    page.keyboard.press("Control+z")
+    expect(page.locator(".cm-content")).to_have_text("select 'one' as t")

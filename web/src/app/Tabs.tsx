@@ -17,9 +17,12 @@ export function Tabs({ close }: { close: (id: string) => void }) {
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: tabs.value.length - 1 }[event.key];
     if (event.key === "Delete") close(activeId.value);
     else if (to === undefined) return;
-    else activate(tabs.value[(to + tabs.value.length) % tabs.value.length]!.id);
+    else {
+      const next = (to + tabs.value.length) % tabs.value.length;
+      activate(tabs.value[next]!.id);
+      document.querySelectorAll<HTMLElement>(".tabs [role=tab]")[next]?.focus();
+    }
     event.preventDefault();
-    requestAnimationFrame(() => document.querySelector<HTMLElement>('.tabs [aria-selected="true"]')?.focus());
   };
   return (
     <div class="tabs-bar">

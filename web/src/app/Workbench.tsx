@@ -122,9 +122,10 @@ function PaneTabs({ tab }: { tab: string }) {
     const at = PANES.findIndex(({ pane }) => pane === now);
     const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: PANES.length - 1 }[event.key];
     if (to === undefined) return;
-    showPane(tab, PANES[(to + PANES.length) % PANES.length]!.pane);
+    const { pane } = PANES[(to + PANES.length) % PANES.length]!;
+    showPane(tab, pane);
+    document.getElementById(`pane-${pane}`)?.focus();
     event.preventDefault();
-    requestAnimationFrame(() => document.querySelector<HTMLElement>('.panes [aria-selected="true"]')?.focus());
   };
   return (
     <div class="panes" role="tablist" aria-label="Panes" onKeyDown={onKey}>

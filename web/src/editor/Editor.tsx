@@ -16,7 +16,7 @@ import {
   lineNumbers,
   placeholder,
 } from "@codemirror/view";
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 
 import { tabs } from "../state/tabs";
 import type { Tab } from "../state/types";
@@ -57,31 +57,31 @@ export const forgetState = (tab: string): void => void states.delete(tab);
 export function Editor({ tab, isSpark, marks: shown, changed, handle }: EditorProps) {
   const place = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const now = useRef({ tab: tab.id, isSpark, changed });
-  now.current = { tab: tab.id, isSpark, changed };
+  Object.assign(now, { tab: tab.id, isSpark, changed });
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const nonce = document.querySelector<HTMLMetaElement>("meta[property=csp-nonce]")?.nonce ?? "";
-    const made = new EditorView({ parent: place.current!, state: stateOf(tab, nonce, now) });
+    nonceOfPage ||= nonce;
+    const made = new EditorView({ parent: place.current!, state: states.get(tab.id) ?? stateOf(tab) });
     view.current = made;
     handle(handleOf(made));
     return () => {
-      states.set(now.current.tab, made.state);
+      states.set(now.tab, made.state);
       handle(null);
       made.destroy();
     };
   }, []);
 
   const before = useRef(tab.id);
-  useEffect(() => {
+  useLayoutEffect(() => {
     const editor = view.current;
     if (editor === null || before.current === tab.id) return;
     states.set(before.current, editor.state);
     before.current = tab.id;
-    editor.setState(states.get(tab.id) ?? stateOf(tab, "", now));
+    editor.setState(states.get(tab.id) ?? stateOf(tab));
   }, [tab.id]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const editor = view.current;
     // what was typed since this was drawn is in the tab already: only a change from outside differs from it
     const text = tabs.peek().find((one) => one.id === tab.id)?.text;
@@ -89,29 +89,25 @@ export function Editor({ tab, isSpark, marks: shown, changed, handle }: EditorPr
     editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
   }, [tab.id, tab.text]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     view.current?.dispatch({ effects: language.reconfigure(languageOf(isSpark)) });
   }, [tab.id, isSpark]);
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     view.current?.dispatch({ effects: setMarks.of(shown) });
   }, [tab.id, shown.running?.from, shown.running?.to, shown.wrong?.from, shown.wrong?.to]);
 
   return <div class="editor" ref={place} />;
 }
 
-interface Now {
-  tab: string;
-  isSpark: boolean;
-  changed: (tab: string, text: string) => void;
-}
+/** What the editor shows now. States outlive the component, so what they call is here. */
+const now = { tab: "", isSpark: false, changed: (_tab: string, _text: string): void => undefined };
 
 const languageOf = (isSpark: boolean): Extension => sql({ dialect: isSpark ? sparkDialect : duckdbDialect }).language;
 
 let nonceOfPage = "";
 
-function stateOf(tab: Tab, nonce: string, now: { current: Now }): EditorState {
-  nonceOfPage ||= nonce;
+function stateOf(tab: Tab): EditorState {
   return EditorState.create({
     doc: tab.text,
     extensions: [
@@ -126,15 +122,15 @@ function stateOf(tab: Tab, nonce: string, now: { current: Now }): EditorState {
       bracketMatching(),
       closeBrackets(),
       search({ top: true }),
-      autocompletion({ override: [completer(() => dialectOf(now.current.isSpark))], icons: false, maxRenderedOptions: 60 }),
-      language.of(languageOf(now.current.isSpark)),
+      autocompletion({ override: [completer(() => dialectOf(now.isSpark))], icons: false, maxRenderedOptions: 60 }),
+      language.of(languageOf(now.isSpark)),
       keymap.of([...closeBracketsKeymap, ...defaultKeymap, ...searchKeymap, ...historyKeymap, ...completionKeymap, indentWithTab]),
       EditorState.allowMultipleSelections.of(true),
       EditorView.contentAttributes.of({ "aria-label": LABEL, autocapitalize: "off", spellcheck: "false" }),
       EditorView.lineWrapping,
       placeholder("select …"),
       EditorView.updateListener.of((update) => {
-        if (update.docChanged) now.current.changed(now.current.tab, update.state.doc.toString());
+        if (update.docChanged) now.changed(now.tab, update.state.doc.toString());
       }),
       marks,
       colours,

@@ -19,6 +19,7 @@ export const isTold = signal(false);
 const KEY = "underlay-token";
 
 export const announce = (text: string): void => {
+  isTold.value = false;
   announced.value = announced.value === text ? `${text}\u00a0` : text; // the same text twice is read twice
 };
 
