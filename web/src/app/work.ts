@@ -11,7 +11,7 @@ import { dialectOf } from "../editor/words";
 import { toClipboard } from "../results/copy";
 import { linkTo } from "../state/link";
 import { paneOf, showPane } from "../state/panes";
-import { type RunText, runsOf, runTexts } from "../state/runs";
+import { isRunning, type RunText, runsOf, runTexts } from "../state/runs";
 import { info, tell } from "../state/session";
 import { activeTab, openText } from "../state/tabs";
 import type { PastRun, Run, Tab } from "../state/types";
@@ -29,6 +29,7 @@ export function runTab(editor: EditorHandle | null, isAll: boolean): void {
   const dialect = dialectOf(isSparkText(tab));
   const texts = isAll ? statementsOf(tab.text, dialect) : toRun(tab.text, from, to, dialect);
   if (texts.length === 0) return tell("There is no statement to run.");
+  if (isRunning(tab.id)) return tell("A statement of this tab still runs. Stop it, or use another tab.");
   void runAll(tab, texts);
 }
 

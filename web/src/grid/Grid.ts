@@ -293,6 +293,10 @@ export class Grid {
     if (event.button !== 0 || event.pointerType === "touch") return;
     if (target.classList.contains("resize")) {
       this.dragged = Number(target.dataset.column);
+    } else if (this.body.contains(target) && target.classList.contains("rownumber")) {
+      const row = Number(target.textContent) - 1;
+      this.select({ anchor: { row, column: 0 }, focus: { row, column: this.columns.count - 1 } });
+      return this.focus();
     } else if (this.body.contains(target)) {
       const cell = this.cellAt(event);
       if (cell === null) return;
@@ -330,7 +334,11 @@ export class Grid {
     const cell = target.closest<HTMLElement>("[role=columnheader]");
     if (cell === null || target.classList.contains("resize")) {
       const touched = this.body.contains(target) ? this.cellAt(event) : null;
-      if (touched !== null && (event as PointerEvent).pointerType === "touch") this.select(single(touched));
+      if (touched === null || (event as PointerEvent).pointerType !== "touch") return;
+      const { focus } = this.selection;
+      const isSecond = focus.row === touched.row && focus.column === touched.column;
+      this.select(single(touched));
+      if (isSecond) this.options.opened(touched); // a finger cannot double-click
       return;
     }
     const column = Number(cell.dataset.column);

@@ -82,7 +82,8 @@ export function showRun(tab: string, shown: number): void {
 
 /** The tab is closed: stop what runs in it, and let the server delete its rows. */
 export function dropRuns(tab: string): void {
-  discard(runsOf(tab).value.runs);
+  stopRun(tab);
+  discard(runsOf(tab).value.runs.filter((run) => run.ended !== null));
   byTab.delete(tab);
 }
 
