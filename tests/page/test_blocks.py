@@ -81,7 +81,7 @@ def test_the_keys_reach_every_block_and_say_why_it_was_dropped(page: Page):
     assert len(set(seen)) == 21
     dropped = [one for one in seen if "Dropped by block statistics" in one]
     assert len(dropped) == 18
-    conditions = ("at >= TIMESTAMP '2024-01-04 00:00:00'", "at <= TIMESTAMP '2024-01-05 00:00:00'")
+    conditions = ("\"at\" >= TIMESTAMP '2024-01-04 00:00:00'", "\"at\" <= TIMESTAMP '2024-01-05 00:00:00'")
     assert all("by range" in one and any(condition in one for condition in conditions) for one in dropped)
     assert all(".parquet, block " in one and "Rows" in one for one in seen)
     assert "2024-01-01 00:10:00 … 2024-01-01" in seen[0] or "2024-01-01 00:00:00 … 2024-01-01" in seen[0]

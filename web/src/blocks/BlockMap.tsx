@@ -6,6 +6,7 @@ import { RequestFailed, statement as askStatement, table as askTable, tableRows 
 import type { Column, Problem, ScanPlan } from "../api/types";
 import { shareText, sinceText } from "../catalog/text";
 import { bytesText, countText } from "../theme/text";
+import { plainName } from "../catalog/rows";
 import { Legend, StepsTable } from "./Totals";
 import { MapCanvas } from "./MapCanvas";
 import "./blocks.css";
@@ -222,8 +223,9 @@ interface OrderProps {
 function OrderChoice({ map, column, shown, show }: OrderProps) {
   const columns = useColumns(map.table, map.version);
   const id = useId();
-  const chosen = shown.column ?? column;
-  if (chosen === null) return null;
+  const path = shown.column ?? column;
+  if (path === null) return null;
+  const chosen = plainName(path);
   const known = columns.some((one) => one.name === chosen) ? columns : [{ name: chosen, type: "" }, ...columns];
   return (
     <div class="map-order">
@@ -240,7 +242,7 @@ function OrderChoice({ map, column, shown, show }: OrderProps) {
       <select
         id={`${id}column`}
         value={chosen}
-        onChange={(event) => show({ ...shown, column: event.currentTarget.value })}
+        onChange={(event) => show({ ...shown, column: `"${event.currentTarget.value.replaceAll('"', '""')}"` })}
       >
         {known.map(({ name }) => (
           <option key={name} value={name}>
@@ -260,7 +262,7 @@ function useColumns(table: string, version: number | null): Column[] {
     let isOld = false;
     askTable(table, version === null ? {} : { version }).then(
       (found) => {
-        if (!isOld) setColumns(found.columns.filter((one) => !WITHOUT_BOUNDS.test(one.type) && !/[."]/.test(one.name)));
+        if (!isOld) setColumns(found.columns.filter((one) => !WITHOUT_BOUNDS.test(one.type)));
       },
       () => undefined, // the map itself says what is wrong
     );

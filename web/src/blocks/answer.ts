@@ -4,6 +4,7 @@ import { type Column, type DataType, tableFromIPC } from "@uwdata/flechette";
 
 import type { PlanStep } from "../api/types";
 import { type Value, plainType } from "../grid/arrow";
+import { plainName } from "../catalog/rows";
 import { textOf } from "../grid/values";
 import { LABELS, NOT_ASKED, VERDICTS, type Verdict } from "./verdicts";
 
@@ -72,7 +73,7 @@ export class Blocks {
       ["Bytes", this.number("bytes", at)],
     ];
     const { column } = this.facts;
-    if (column !== null) facts.push([column, `${this.text("min", at)} … ${this.text("max", at)}`]);
+    if (column !== null) facts.push([plainName(column), `${this.text("min", at)} … ${this.text("max", at)}`]);
     return {
       verdict,
       title: `${this.text("file", at)}, block ${this.number("block", at)}`,
