@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gzip
+from urllib.parse import urlsplit
 
 from hatch_build import BUILT
 from playwright.sync_api import Browser, Page
 
-from tests.page.browser import Watched, is_clean_everywhere, measuring_frames, screenshots, watched
+from tests.page.browser import PATIENCE_MS, Watched, is_clean_everywhere, measuring_frames, screenshots, watched
 from tests.page.proxy import proxied
 from tests.server.conftest import Served
 
@@ -30,6 +31,19 @@ def test_it_works_behind_a_proxy_below_a_path(chromium: Browser, site: Served):
         paths = page.evaluate("() => performance.getEntriesByType('resource').map((one) => new URL(one.name).pathname)")
         assert len(paths) >= 2
         assert [path for path in paths if not path.startswith("/tools/sql/")] == []
+
+
+def test_a_link_on_another_site_opens_it_whole(web: Watched, site: Served):
+    other = site.url.replace("127.0.0.1", "localhost")  # to browsers another site
+    page = web.context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.goto(f"{other}/")
+    page.evaluate(f"() => document.body.insertAdjacentHTML('beforeend', '<a id=link href=\"{site.url}/\">x</a>')")
+    page.evaluate("() => document.getElementById('link').click()")
+    page.wait_for_url(f"{site.url}/**")
+    page.wait_for_selector("#page > *")
+    assert {urlsplit(one).hostname for one in web.outside} == {"localhost"}
+    web.outside.clear()
 
 
 def test_what_the_policy_forbids_does_not_run(web: Watched, site: Served):

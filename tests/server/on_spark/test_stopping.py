@@ -35,6 +35,27 @@ def test_a_long_statement_says_its_stages_and_stops_when_it_is_deleted(served: S
     assert run(client, RUNS, engine="spark").json()["rows"] == [[5714286]]  # its tasks had cores to run on
 
 
+def test_threads_of_the_spark_process_level_off(served: Served, client: httpx.Client):
+    """Spark's pools take a new thread for each statement until they are full, and keep it for a minute."""
+    run(client, "select 1", engine="spark")
+    pid = served.service.spark.pid
+    assert pid is not None
+    counts = []
+    for _ in range(5):
+        for number in range(25):
+            sql = f"select zone, count(*) from shop.orders where id % 5 <> {number % 5} group by zone"
+            assert run(client, sql, engine="spark").status_code == 200
+        counts.append(threads_of(pid))
+    print(f"threads after every 25 statements: {counts}")
+    assert served.service.spark.pid == pid
+    assert max(counts[3:]) < counts[2] + 30, counts
+
+
+def threads_of(pid: int) -> int:
+    """Of the process and those that it leads, such as Java."""
+    return sum(len(os.listdir(f"/proc/{one}/task")) for one in group_of(pid))
+
+
 def test_statements_cancelled_at_random_moments_leave_the_server_as_it_was(served: Served, client: httpx.Client):
     chance = random.Random(20)
     run(client, "select 1", engine="spark")

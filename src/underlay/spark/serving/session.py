@@ -27,6 +27,9 @@ _FAIR = {
     "spark.sql.adaptive.enabled": "true",
     "spark.sql.adaptive.advisoryPartitionSizeInBytes": "16m",  # the driver takes whole partitions of the answer
     "spark.sql.files.maxPartitionBytes": "32m",
+    # each task of these pools takes a new thread until there are so many, 1,024 by default; a thread stays for a minute
+    "spark.sql.shuffleExchange.maxThreadThreshold": "64",
+    "spark.sql.resultQueryStage.maxThreadThreshold": "64",
     "spark.ui.retainedJobs": "200",
     "spark.ui.retainedStages": "400",
     "spark.ui.retainedTasks": "2000",
