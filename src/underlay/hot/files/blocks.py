@@ -11,7 +11,6 @@ import pyarrow as pa
 from underlay.errors import Damaged, Unsupported
 from underlay.parquet.footer.assemble import FooterForm, GroupBytes, take_apart
 from underlay.parquet.footer.footer import Footer
-from underlay.parquet.footer.splice import shift_offsets
 from underlay.parquet.footer.tail import MAGIC, TAIL_BYTES
 from underlay.parquet.write.splice_file import block_places
 from underlay.parquet.write.writer import WriteOptions, write_files
@@ -52,7 +51,7 @@ class EncodedBlock:
     def placed(self, position: int) -> tuple[HotBlock, SidecarBlock, FooterForm]:
         """The block with its bytes at this position of a file."""
         delta = position - len(MAGIC)
-        form, (group,) = take_apart(shift_offsets(self.footer, delta))
+        form, (group,) = take_apart(self.footer, delta)
         (sidecar,) = sidecar_blocks(self.footer, delta)
         block = HotBlock(
             row_count=self.row_count,
@@ -83,7 +82,7 @@ def encode_blocks(
 
 def blocks_in(footer: Footer, column: int) -> tuple[FooterForm, list[HotBlock]]:
     """The blocks of a file by its footer; `column` is the leaf with the timestamps. Raises Damaged."""
-    form, groups = take_apart(footer.data)
+    form, groups = take_apart(footer)
     lows, highs = timestamp_bounds(footer, column)
     rows = footer.row_groups.num_rows.tolist()
     if not groups:

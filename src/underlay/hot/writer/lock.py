@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from pathlib import Path
 
 from underlay.errors import JobTakenOver, LeaseHeld, Malformed, from_os_error
@@ -17,10 +18,12 @@ from underlay.runtime.posix import need_posix
 
 LOCK_NAME = "_lock"
 _MOST_BYTES = 64
+_ATTEMPTS = 3
+_WAIT_SECONDS = 0.02
 
 
 def is_locked(folder: Path) -> bool:
-    """Whether a writer holds the lock now. Takes it for a moment, which a writer that opens then may meet."""
+    """Whether a writer holds the lock now. Takes it for a moment; a writer that opens then waits for that."""
     import fcntl  # which Windows lacks
 
     try:
@@ -64,18 +67,22 @@ class WriterLock:
     def _take(self) -> None:
         import fcntl  # which Windows lacks
 
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            if error.errno not in (errno.EAGAIN, errno.EACCES):
-                raise
-            holder = os.pread(self._descriptor, _MOST_BYTES, 0).split()
-            raise LeaseHeld(
-                "another writer has the hot partitions of this table",
-                place=str(self.path),
-                found=f"process {int(holder[1])}" if len(holder) == 2 and holder[1].isdigit() else None,
-                hint="There is one writer for each table. Close the other one, or append through it.",
-            ) from None
+        for attempt in range(_ATTEMPTS):
+            try:
+                fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES):
+                    raise
+            if attempt + 1 < _ATTEMPTS:
+                time.sleep(_WAIT_SECONDS)  # `is_locked` takes it for a moment
+        holder = os.pread(self._descriptor, _MOST_BYTES, 0).split()
+        raise LeaseHeld(
+            "another writer has the hot partitions of this table",
+            place=str(self.path),
+            found=f"process {int(holder[1])}" if len(holder) == 2 and holder[1].isdigit() else None,
+            hint="There is one writer for each table. Close the other one, or append through it.",
+        )
 
     def _read(self) -> int:
         words = os.pread(self._descriptor, _MOST_BYTES, 0).split()

@@ -7,13 +7,14 @@ kept, so that a footer costs what copying it does.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from underlay.errors import Malformed, Unsupported
-from underlay.parquet.footer.footer import ROW_GROUPS
-from underlay.parquet.footer.splice import GROUP_ORDINAL, MAX_ORDINAL, NUM_ROWS
+from underlay.parquet.footer.footer import ROW_GROUPS, Footer
+from underlay.parquet.footer.splice import GROUP_ORDINAL, MAX_ORDINAL, NUM_ROWS, moved_positions
 from underlay.parquet.thrift.encode import I64, encode, list_header
-from underlay.parquet.thrift.tree import ITEM, ThriftKind, parse
+from underlay.parquet.thrift.tree import ITEM, ThriftKind
 from underlay.parquet.thrift.wire import write_integer
 
 
@@ -52,26 +53,31 @@ class FooterForm(NamedTuple):
         )
 
 
-def take_apart(footer: bytes) -> tuple[FooterForm, list[GroupBytes]]:
-    """The form of a footer and its row groups. Raises Malformed."""
-    tree = parse(footer)
+def take_apart(footer: Footer, delta: int = 0) -> tuple[FooterForm, list[GroupBytes]]:
+    """The form of a footer and its row groups, with all data `delta` bytes further on. Raises Malformed."""
+    tree = footer.tree
     fields = tree.fields(0)
     if NUM_ROWS not in fields or fields.get(ROW_GROUPS) != fields[NUM_ROWS] + 1:
         raise Malformed("the footer does not have its number of rows and its row groups in a row")
     rows, groups = fields[NUM_ROWS], fields[ROW_GROUPS]
     form = FooterForm(
-        beginning=footer[: int(tree.begin[rows])],
-        middle=footer[int(tree.end[rows]) : int(tree.begin[groups])],
-        ending=footer[int(tree.end[groups]) :],
+        beginning=footer.data[: int(tree.begin[rows])],
+        middle=footer.data[int(tree.end[rows]) : int(tree.begin[groups])],
+        ending=footer.data[int(tree.end[groups]) :],
     )
-    entries = tree.select((ROW_GROUPS, ITEM))
+    entries = tree.select((ROW_GROUPS, ITEM)).tolist()
     ordinals = tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (ThriftKind.I16,)).tolist()
+    moved = moved_positions(footer, dict.fromkeys(range(len(entries)), delta))
     found = []
-    for entry in entries.tolist():
-        begin, end = int(tree.begin[entry]), int(tree.end[entry])
-        ordinal = next((one for one in ordinals if begin <= int(tree.begin[one]) < end), None)
+    for entry, following in pairwise([*entries, len(tree)]):
+        mine = {one: data for one, data in moved.items() if entry < one < following} if moved else {}
+        data = tree.write(mine, entry=entry)
+        ordinal = next((one for one in ordinals if entry < one < following), None)
         if ordinal is None:
-            found.append(GroupBytes(footer[begin:end], None))
-        else:
-            found.append(GroupBytes(footer[begin : int(tree.begin[ordinal])], footer[int(tree.end[ordinal]) : end]))
+            found.append(GroupBytes(data, None))
+            continue
+        if any(one > ordinal for one in mine):
+            raise Malformed("a row group has positions behind its ordinal")
+        end = len(data) - int(tree.end[entry] - tree.end[ordinal])
+        found.append(GroupBytes(data[: end - int(tree.end[ordinal] - tree.begin[ordinal])], data[end:]))
     return form, found

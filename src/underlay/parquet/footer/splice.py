@@ -45,7 +45,7 @@ class SplicePart(NamedTuple):
 def shift_offsets(footer: Footer, delta: int) -> bytes:
     """The footer of the same file with all data `delta` bytes further on."""
     _check_plain(footer, "footer")
-    return footer.tree.write(_moved(footer, dict.fromkeys(range(footer.row_group_count), delta)))
+    return footer.tree.write(moved_positions(footer, dict.fromkeys(range(footer.row_group_count), delta)))
 
 
 def join_alike(footers: Sequence[bytes]) -> tuple[Footer, list[int]] | None:
@@ -188,7 +188,7 @@ def _row_groups(footer: Footer, deltas: Mapping[int, int], ordinal: int, numbers
     tree = footer.tree
     entries = tree.select((ROW_GROUPS, ITEM))
     places = dict(zip(deltas, range(ordinal, ordinal + len(deltas)), strict=True))
-    replaced = _moved(footer, deltas)
+    replaced = moved_positions(footer, deltas)
     for entry, index in _owned(entries, tree.select((ROW_GROUPS, ITEM, GROUP_ORDINAL), (ThriftKind.I16,))):
         if index in places:
             replaced[entry] = _ordinal(places[index])
@@ -217,8 +217,8 @@ def _ordinal(place: int) -> bytes:
     return encode(I16(place))
 
 
-def _moved(footer: Footer, deltas: Mapping[int, int]) -> dict[int, bytes]:
-    """New bytes for every position that changes in row groups that move so far."""
+def moved_positions(footer: Footer, deltas: Mapping[int, int]) -> dict[int, bytes]:
+    """New bytes, by entry of the tree, for every position that changes in row groups that move so far."""
     if not any(deltas.values()):
         return {}
     tree = footer.tree
