@@ -54,8 +54,9 @@ def test_run_all_ends_with_the_first_error(page: Page):
 
 
 def test_a_wrong_name_is_underlined_and_mended_by_a_click(page: Page):
-    run(page, "-- 😀\nselect '😀é', fair\nfrom taxi.trips limit 1")
+    run(page, "select 1;\n-- 😀\nselect '😀é', fair\nfrom taxi.trips limit 1")
     expect(page.locator(".cm-wrong")).to_have_text("fair")
+    expect(result(page).get_by_role("button", name="Go to line")).to_have_text("Go to line 3, column 14")
     result(page).get_by_role("button", name="Use fare").click()
     expect(page.locator(".cm-content")).to_contain_text("select '😀é', fare")
     page.keyboard.press("Control+Enter")

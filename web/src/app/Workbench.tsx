@@ -17,7 +17,7 @@ import type { EngineChoice, Run, Tab } from "../state/types";
 import { Splitter } from "../theme/Splitter";
 import { Fields } from "./Fields";
 import { History } from "./History";
-import { errorFixes, isSparkText, marksOf, openPast, runAgain } from "./work";
+import { errorFixes, errorPlace, isSparkText, marksOf, openPast, runAgain } from "./work";
 
 export interface WorkbenchProps {
   tab: Tab;
@@ -181,7 +181,7 @@ function PanePanel({ tab, run, editor }: PanelProps) {
         if (one.kind !== "sql" || (runs.length === 0 && !isShown)) return null;
         return runs.length === 0 ? (
           <div key={one.id} hidden={pane !== "result"} class="kept">
-            <Results run={null} stop={() => undefined} again={() => undefined} fixes={[]} showError={undefined} />
+            <Results run={null} stop={() => undefined} again={() => undefined} fixes={[]} place={undefined} />
           </div>
         ) : (
           runs.map((each, at) => (
@@ -191,7 +191,7 @@ function PanePanel({ tab, run, editor }: PanelProps) {
                 stop={() => stopRun(one.id)}
                 again={() => runAgain(one, each)}
                 fixes={isShown ? errorFixes(one, each, editor.current) : []}
-                showError={() => editor.current?.show(marksOf(one, each).wrong?.from ?? each.from)}
+                place={isShown ? errorPlace(one, each, editor.current) : undefined}
               />
             </div>
           ))

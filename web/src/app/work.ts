@@ -58,6 +58,16 @@ export function marksOf(tab: Tab, run: Run | null): Marks {
   return { running: null, wrong: { ...placeOf(run.sql, run.from, position), why: run.problem!.detail } };
 }
 
+/** A click that shows the place of the error, by its line in the tab's text, or else the statement. */
+export function errorPlace(tab: Tab, run: Run, editor: EditorHandle | null): { label: string; act: () => void } {
+  const wrong = marksOf(tab, run).wrong;
+  if (wrong === null) return { label: "Show the statement", act: () => editor?.show(run.from) };
+  const before = tab.text.slice(0, wrong.from);
+  const line = before.split("\n").length;
+  const column = [...before.slice(before.lastIndexOf("\n") + 1)].length + 1;
+  return { label: `Go to line ${line}, column ${column}`, act: () => editor?.show(wrong.from) };
+}
+
 /** For each name that the problem proposes, a click that puts it in the place of the wrong one. */
 export function errorFixes(tab: Tab, run: Run, editor: EditorHandle | null): { name: string; act: () => void }[] {
   if (run.problem === null || editor === null) return [];

@@ -6,12 +6,12 @@ interface ProblemViewProps {
   problem: Problem;
   /** Proposed names for the wrong one. */
   fixes?: { name: string; act: () => void }[];
-  show?: (() => void) | undefined;
+  place?: { label: string; act: () => void } | undefined;
   again?: (() => void) | undefined;
 }
 
-export function ProblemView({ problem, fixes = [], show, again }: ProblemViewProps) {
-  const { position, hint } = problem;
+export function ProblemView({ problem, fixes = [], place, again }: ProblemViewProps) {
+  const { hint } = problem;
   const isFixed = fixes.length > 0 && /^Did you mean/.test(hint ?? "");
   return (
     <div class="problem" role="group" aria-label="Error">
@@ -24,9 +24,9 @@ export function ProblemView({ problem, fixes = [], show, again }: ProblemViewPro
             Use <code>{fix.name}</code>
           </button>
         ))}
-        {show !== undefined && (
-          <button type="button" onClick={show}>
-            {position === undefined ? "Show the statement" : `Go to line ${position.line}, column ${position.column}`}
+        {place !== undefined && (
+          <button type="button" onClick={place.act}>
+            {place.label}
           </button>
         )}
         {again !== undefined && (

@@ -20,7 +20,7 @@ export interface ResultsProps {
   stop: () => void;
   again: () => void;
   fixes: { name: string; act: () => void }[];
-  showError: (() => void) | undefined;
+  place: { label: string; act: () => void } | undefined;
 }
 
 const DOWNLOADS = [
@@ -30,7 +30,7 @@ const DOWNLOADS = [
   { format: "ndjson", label: "JSON lines" },
 ];
 
-export function Results({ run, stop, again, fixes, showError }: ResultsProps) {
+export function Results({ run, stop, again, fixes, place }: ResultsProps) {
   const [later, fail] = useState<Problem | null>(null);
   const grid = useRef<GridHandle | null>(null);
   const id = run?.statement?.id ?? "";
@@ -49,7 +49,7 @@ export function Results({ run, stop, again, fixes, showError }: ResultsProps) {
       </div>
       {later !== null && <Late problem={later} again={again} close={() => fail(null)} />}
       {problem !== null && problem.code !== "cancelled" && (
-        <ProblemView problem={problem} fixes={fixes} show={showError} again={problem.retryable ? again : undefined} />
+        <ProblemView problem={problem} fixes={fixes} place={place} again={problem.retryable ? again : undefined} />
       )}
       {problem?.code === "cancelled" && <p class="message">The statement was stopped before it ended. Its rows are gone.</p>}
       {isDone && columns.length === 0 && <p class="message">The statement was carried out. It returns no rows.</p>}
