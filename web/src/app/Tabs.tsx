@@ -1,6 +1,6 @@
 /** The row of tabs. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { isRunning } from "../state/runs";
 import { activate, activeId, changeTab, closedTabs, openTab, reopenTab, tabs } from "../state/tabs";
@@ -24,6 +24,10 @@ export function Tabs({ close }: { close: (id: string) => void }) {
     }
     event.preventDefault();
   };
+  useEffect(() => {
+    const shown = document.querySelector(".tabs .tab.active");
+    shown?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [activeId.value]);
   return (
     <div class="tabs-bar">
       <div class="tabs" role="tablist" aria-label="Tabs" onKeyDown={onKey}>
