@@ -69,6 +69,7 @@ bench: setup
 	$(BIN)/python -m bench.pm
 	$(BIN)/python -m bench.tables
 	$(BIN)/python -m bench.change
+	$(BIN)/python -m bench.imports
 	$(BIN)/python -m bench.small_commits --appends 2000
 
 FUZZ_SECONDS ?= 300

@@ -97,6 +97,7 @@ FOLDERS = [
     "interop/from_delta",
     "interop/from_hive",
     "interop/from_iceberg",
+    "interop/from_ducklake",
     "maintain/verify",
     "maintain/deep",
     "maintain/expire",

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from underlay.errors import InvalidRequest
 from underlay.interop.from_delta.delta_source import DeltaSource
+from underlay.interop.from_ducklake.ducklake_source import DuckLakeSource
 from underlay.interop.from_hive.hive_source import HiveSource
 from underlay.interop.from_iceberg.iceberg_source import IcebergRestSource, IcebergSource
 from underlay.interop.imports.source_table import TableSource
@@ -16,6 +17,7 @@ _SOURCES: dict[str, Callable[[str, FileStores], TableSource]] = {
     "delta": DeltaSource,
     "iceberg": IcebergSource,
     "iceberg+rest": IcebergRestSource,
+    "ducklake": DuckLakeSource,
     "hive": HiveSource,
 }
 _ADDRESS = re.compile(r"([a-z][a-z+]*):(.*)", re.DOTALL)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from uuid import UUID
 
 import pyarrow as pa
 
@@ -11,9 +13,13 @@ import underlay
 
 
 def plain(value: object) -> object:
-    """A value that equals itself: NaN as text, zeros alike, maps as pairs."""
+    """A value that equals itself: NaN and UUIDs as text, zeros alike, instants in UTC, maps as pairs."""
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, UUID):
+        return str(value)
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
     if isinstance(value, list | tuple):
         return tuple(plain(one) for one in value)
     if isinstance(value, dict):
