@@ -1,4 +1,4 @@
-"""A table with its hot partitions, at one moment: a snapshot like any other, with a few files more.
+"""A table with its hot partitions, at one moment (R15): a snapshot like any other, with a few files more.
 
 The order makes it consistent. `_txn` is pinned first, and the root read after it. The root counts, in a fence, how
 often partitions of this hot table were sealed; the record of `_txn` has the count of the last seal that is done, and

@@ -1,4 +1,4 @@
-"""Seals partitions exactly once, whatever crashes.
+"""Seals partitions exactly once, whatever crashes: R15 (docs/commit-rules.md).
 
 | step | where | a crash behind it leaves |
 |---|---|---|
