@@ -98,6 +98,7 @@ FOLDERS = [
     "interop/from_hive",
     "interop/from_iceberg",
     "interop/from_ducklake",
+    "interop/from_questdb",
     "maintain/verify",
     "maintain/deep",
     "maintain/expire",

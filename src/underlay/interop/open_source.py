@@ -10,6 +10,7 @@ from underlay.interop.from_delta.delta_source import DeltaSource
 from underlay.interop.from_ducklake.ducklake_source import DuckLakeSource
 from underlay.interop.from_hive.hive_source import HiveSource
 from underlay.interop.from_iceberg.iceberg_source import IcebergRestSource, IcebergSource
+from underlay.interop.from_questdb.questdb_source import QuestdbSource
 from underlay.interop.imports.source_table import TableSource
 from underlay.scan.read.file_stores import FileStores
 
@@ -19,6 +20,7 @@ _SOURCES: dict[str, Callable[[str, FileStores], TableSource]] = {
     "iceberg+rest": IcebergRestSource,
     "ducklake": DuckLakeSource,
     "hive": HiveSource,
+    "questdb": QuestdbSource,
 }
 _ADDRESS = re.compile(r"([a-z][a-z+]*):(.*)", re.DOTALL)
 

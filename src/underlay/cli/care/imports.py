@@ -23,9 +23,9 @@ def import_table(
     """Import a table of another system, or registered files.
 
     With SOURCE a new table gets the columns and rows of a table that another system wrote: delta:PATH for Delta Lake,
-    iceberg:PATH and iceberg+rest://HOST/NAMESPACE.TABLE for Iceberg, ducklake:FILE#SCHEMA.TABLE for DuckLake, hive:PATH
-    for a folder of Parquet files with partitions such as year=2024. Its files stay where they are; "underlay sync"
-    follows later changes.
+    iceberg:PATH and iceberg+rest://HOST/NAMESPACE.TABLE for Iceberg, ducklake:FILE#SCHEMA.TABLE for DuckLake,
+    questdb:PATH for QuestDB, hive:PATH for a folder of Parquet files with partitions such as year=2024. Its files stay
+    where they are; "underlay sync" follows later changes.
 
     Without, registered files of the table are copied, and become its own: FILES, which are paths, folders, URLs or
     patterns, or all of them. Blocks are copied byte for byte, and encoded again where their statistics could mislead

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from underlay.change.register.read_footers import ReadFile
 from underlay.index.intake.file_type import file_type, holds_only_nulls, is_int96
 from underlay.index.intake.shape import ColumnForm, ColumnShape, shapes_of
-from underlay.interop.imports.source_columns import ELEMENT, KEY, VALUE
+from underlay.interop.imports.source_columns import ELEMENT, KEY, VALUE, ColumnName, SourceColumns
 from underlay.parquet.footer.schema import Schema, read_schema
 from underlay.parquet.thrift.tree import parse
 from underlay.schema.cast.widen import is_widening
@@ -109,3 +109,24 @@ def without_ids(column: Field) -> Field:
         case scalar:
             type_ = scalar
     return Field(id=0, name=column.name, type=type_, is_required=column.is_required)
+
+
+def numbered(fields: Sequence[Field]) -> SourceColumns:
+    """The columns of a source that knows them by their names."""
+    columns = SourceColumns()
+    columns.fields = [_numbered(columns, one, "") for one in fields]
+    return columns
+
+
+def _numbered(columns: SourceColumns, one: Field, above: str) -> Field:
+    path = f"{above}{one.name}"
+    number = columns.number(ColumnName(key=path, names=(one.name,)))
+    type_: Type = one.type
+    match type_:
+        case StructOf(fields):
+            type_ = StructOf(tuple(_numbered(columns, part, f"{path}.") for part in fields))
+        case ListOf(element):
+            type_ = ListOf(_numbered(columns, element, f"{path}."))
+        case MapOf(key, value):
+            type_ = MapOf(_numbered(columns, key, f"{path}."), _numbered(columns, value, f"{path}."))
+    return Field(id=number, name=one.name, type=type_, is_required=one.is_required)

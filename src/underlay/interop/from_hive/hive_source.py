@@ -11,14 +11,13 @@ from hashlib import blake2b
 from underlay.change.register.find_files import FoundFile
 from underlay.errors import InvalidRequest, NotFound
 from underlay.interop.from_hive.file_columns import (
-    Columns,
     columns_of_schema,
     distinct_schemas,
+    numbered,
     together,
     without_ids,
 )
 from underlay.interop.imports.registered import ImportedFile
-from underlay.interop.imports.source_columns import ColumnName, SourceColumns
 from underlay.interop.imports.source_folder import SourceFolder
 from underlay.interop.imports.source_table import ConstantRule, SourceFile, SourceMark, SourceTable, Values
 from underlay.interop.imports.take_files import not_importable, read_source_files
@@ -26,7 +25,7 @@ from underlay.runtime.locks import cached_property
 from underlay.scan.read.file_stores import FileStores
 from underlay.schema.convert.path_values import NULL_FOLDER, infer_type, path_scalar, path_values
 from underlay.schema.table_schema import TableSchema
-from underlay.schema.types import Field, ListOf, MapOf, Scalar, StructOf, Type
+from underlay.schema.types import Field, Scalar
 
 _ID_BYTES = 16
 
@@ -76,7 +75,7 @@ class HiveSource:
         own = tuple(without_ids(one) for name, one in known.items() if name not in partitions)
         for found, place in distinct_schemas(reads):
             own = together(own, columns_of_schema(found, problems), problems, place)
-        columns = _columns([*(one for one in own if one.name not in partitions), *_fields(partitions)])
+        columns = numbered([*(one for one in own if one.name not in partitions), *_fields(partitions)])
         problems += columns.problems
         ids = {name: one.id for name, one in columns.by_name().items()}
         cache: dict[tuple[tuple[str, str | None], ...], Values] = {}
@@ -163,23 +162,3 @@ def _constants(
 
 def _fields(partitions: Mapping[str, Scalar]) -> list[Field]:
     return [Field(id=0, name=name, type=type_) for name, type_ in partitions.items()]
-
-
-def _columns(fields: Columns | Sequence[Field]) -> SourceColumns:
-    columns = SourceColumns()
-    columns.fields = [_numbered(columns, one, "") for one in fields]
-    return columns
-
-
-def _numbered(columns: SourceColumns, one: Field, above: str) -> Field:
-    path = f"{above}{one.name}"
-    number = columns.number(ColumnName(key=path, names=(one.name,)))
-    type_: Type = one.type
-    match type_:
-        case StructOf(fields):
-            type_ = StructOf(tuple(_numbered(columns, part, f"{path}.") for part in fields))
-        case ListOf(element):
-            type_ = ListOf(_numbered(columns, element, f"{path}."))
-        case MapOf(key, value):
-            type_ = MapOf(_numbered(columns, key, f"{path}."), _numbered(columns, value, f"{path}."))
-    return Field(id=number, name=one.name, type=type_, is_required=one.is_required)

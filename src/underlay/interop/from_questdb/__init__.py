@@ -1,0 +1,1 @@
+"""Reads tables of QuestDB: their Parquet partitions at the committed version."""
