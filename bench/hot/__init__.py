@@ -1,0 +1,1 @@
+"""Hot partitions against other systems with the same durability: commits, freshness, bulk rows, reads."""
