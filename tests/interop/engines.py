@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -16,8 +16,9 @@ import pyarrow as pa
 from pyiceberg.table import StaticTable
 
 EXTENSIONS = ("httpfs", "avro", "iceberg", "delta")
-Ask = Callable[[str, str], list[tuple[object, ...]]]
-"""The rows of a query on `t`, the table with this metadata."""
+Kept = dict[str, duckdb.DuckDBPyConnection]
+Ask = Callable[..., list[tuple[object, ...]]]
+"""The rows of a query on `t`, the table at a URL."""
 
 
 def extension(name: str) -> Path:
@@ -44,17 +45,35 @@ def _delta() -> duckdb.DuckDBPyConnection:
     return connect("delta")
 
 
-def ask_duckdb(url: str, query: str) -> list[tuple[object, ...]]:
+def ask_duckdb(url: str, query: str, kept: Kept | None = None) -> list[tuple[object, ...]]:
     return _iceberg().cursor().execute(query.replace("from t", f"from iceberg_scan('{url}') t")).fetchall()
 
 
-def ask_pyiceberg(url: str, query: str) -> list[tuple[object, ...]]:
-    """pyiceberg prunes and filters by the condition; what is left is asked the whole query again."""
+def condition_of(query: str, is_for: Callable[[str], bool]) -> str | None:
+    """The condition of a query, if the engine reads it."""
     found = re.search(r" where (.*?)( group by .*| order by .*)?$", query)
-    condition = found[1] if found is not None and is_for_pyiceberg(found[1]) else None
+    return found[1] if found is not None and is_for(found[1]) else None
+
+
+def answer(
+    read: Callable[[str | None], pa.Table], condition: str | None, query: str, kept: Kept | None
+) -> list[tuple[object, ...]]:
+    """The engine prunes and filters by the condition; DuckDB asks what it finds the whole query. `kept` has all rows of
+    a table that does not change."""
+    if condition is not None or kept is None:
+        return in_memory(read(condition), query)
+    if "all" not in kept:
+        kept["all"] = with_rows(read(None))
+    return kept["all"].execute(query).fetchall()
+
+
+def ask_pyiceberg(url: str, query: str, kept: Kept | None = None) -> list[tuple[object, ...]]:
     table = StaticTable.from_metadata(url)
-    rows = (table.scan(row_filter=condition) if condition else table.scan()).to_arrow()
-    return in_memory(rows, query)
+
+    def read(condition: str | None) -> pa.Table:
+        return (table.scan(row_filter=condition) if condition else table.scan()).to_arrow()
+
+    return answer(read, condition_of(query, is_for_pyiceberg), query, kept)
 
 
 def is_for_pyiceberg(condition: str) -> bool:
@@ -62,15 +81,17 @@ def is_for_pyiceberg(condition: str) -> bool:
     return not re.search(r"pickup|fare|\blike\b|\(|::|not in|array|\bw\b", condition)
 
 
-def ask_polars(url: str, query: str) -> list[tuple[object, ...]]:
-    """Polars prunes and filters by the condition; DuckDB computes what is asked of these rows."""
+def ask_polars(url: str, query: str, kept: Kept | None = None) -> list[tuple[object, ...]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         frame = pl.scan_iceberg(url)
-        found = re.search(r" where (.*?)( group by .*| order by .*)?$", query)
-        if found is not None and is_for_polars(found[1]):
-            frame = frame.sql(f"select * from self where {found[1]}")
-        return in_memory(frame.collect().to_arrow(), query)
+        return answer(partial(_collected, frame), condition_of(query, is_for_polars), query, kept)
+
+
+def _collected(frame: pl.LazyFrame, condition: str | None) -> pa.Table:
+    if condition is not None:
+        frame = frame.sql(f"select * from self where {condition}")
+    return frame.collect().to_arrow()
 
 
 def is_for_polars(condition: str) -> bool:
@@ -79,11 +100,17 @@ def is_for_polars(condition: str) -> bool:
 
 
 def in_memory(rows: pa.Table, query: str) -> list[tuple[object, ...]]:
-    """The query on rows, which are copied: Arrow's rules for NaN would apply where DuckDB pushes filters down."""
+    """The query on rows in memory."""
+    return with_rows(rows).execute(query).fetchall()
+
+
+def with_rows(rows: pa.Table) -> duckdb.DuckDBPyConnection:
+    """A connection with the rows as `t`. They are copied: Arrow's rules for NaN would apply where DuckDB pushes filters
+    down."""
     con = connect()
     con.register("given", rows)
     con.execute("create table t as select * from given")
-    return con.execute(query).fetchall()
+    return con
 
 
 def plain(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
@@ -91,26 +118,24 @@ def plain(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:
     return [tuple(int(one) if isinstance(one, Decimal) and one == int(one) else one for one in row) for row in rows]
 
 
-def ask_delta(path: str, query: str) -> list[tuple[object, ...]]:
-    """deltalake, on DataFusion, reads the rows; DuckDB computes what is asked of them."""
+def ask_delta(path: str, query: str, kept: Kept | None = None) -> list[tuple[object, ...]]:
+    """deltalake, on DataFusion."""
     from deltalake import DeltaTable, QueryBuilder
 
-    rows = QueryBuilder().register("t", DeltaTable(path)).execute("select * from t").read_all()
-    return in_memory(pa.table(rows), query)
+    def read(condition: str | None) -> pa.Table:
+        where = "" if condition is None else f" where {condition}"
+        return pa.table(QueryBuilder().register("t", DeltaTable(path)).execute(f"select * from t{where}").read_all())
+
+    return answer(read, condition_of(query, is_for_polars), query, kept)
 
 
-def ask_delta_duckdb(path: str, query: str) -> list[tuple[object, ...]]:
+def ask_delta_duckdb(path: str, query: str, kept: Kept | None = None) -> list[tuple[object, ...]]:
     """DuckDB with Delta's own kernel."""
     return _delta().cursor().execute(query.replace("from t", f"from delta_scan('{path}') t")).fetchall()
 
 
-def ask_delta_polars(path: str, query: str) -> list[tuple[object, ...]]:
-    """Polars, which prunes and filters by the condition."""
-    frame = pl.scan_delta(path)
-    found = re.search(r" where (.*?)( group by .*| order by .*)?$", query)
-    if found is not None and is_for_polars(found[1]):
-        frame = frame.sql(f"select * from self where {found[1]}")
-    return in_memory(frame.collect().to_arrow(), query)
+def ask_delta_polars(path: str, query: str, kept: Kept | None = None) -> list[tuple[object, ...]]:
+    return answer(partial(_collected, pl.scan_delta(path)), condition_of(query, is_for_polars), query, kept)
 
 
 DELTA_ENGINES: dict[str, Ask] = {"deltalake": ask_delta, "duckdb": ask_delta_duckdb, "polars": ask_delta_polars}

@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 import underlay as ul
 from tests.interop import everything
-from tests.interop.engines import DELTA_ENGINES, ask_delta, plain
+from tests.interop.engines import DELTA_ENGINES, Kept, ask_delta, plain
 from underlay import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, NotExportable
@@ -57,11 +57,11 @@ def test_every_engine_answers_what_underlay_answers(tmp_path: Path, engine: str)
             table.delete(f"id in ({first + 3}, {first + 17})")
             exported = table.export("delta", without=LEFT_OUT)
         assert sorted(exported.left_out) == sorted(LEFT_OUT)
-        wrong = {}
+        wrong, kept = {}, Kept()
         for query in everything.QUESTIONS:
             if "uuid" in query:
                 continue
-            found = plain(DELTA_ENGINES[engine](path_of(lake, "taxi/trips"), query))
+            found = plain(DELTA_ENGINES[engine](path_of(lake, "taxi/trips"), query, kept))
             wanted = plain(everything.expected(lake, query))
             if str(found) != str(wanted):
                 wrong[query] = f"{found} and not {wanted}"

@@ -13,7 +13,7 @@ import pytest
 
 import underlay as ul
 from tests.interop import everything
-from tests.interop.engines import ENGINES, ask_duckdb, plain
+from tests.interop.engines import ENGINES, Kept, ask_duckdb, plain
 from underlay import Lake
 from underlay.api.table import Table
 from underlay.errors import InvalidRequest, NotExportable
@@ -38,9 +38,9 @@ def test_every_engine_answers_what_underlay_answers(all_of_it: tuple[Lake, Table
     lake, table = all_of_it
     exported = table.export("iceberg", format=format, without=["added"] if format == 2 else None)
     assert (exported.format, exported.version) == (format, table.version)
-    wrong = {}
+    wrong, kept = {}, Kept()
     for query in everything.QUESTIONS:
-        found = plain(ENGINES[engine](exported.metadata_url or "", query))
+        found = plain(ENGINES[engine](exported.metadata_url or "", query, kept))
         wanted = plain(everything.expected(lake, query))
         if str(found) != str(wanted):
             wrong[query] = f"{found} and not {wanted}"
