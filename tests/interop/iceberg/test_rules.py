@@ -210,6 +210,22 @@ def test_types_that_readers_do_not_widen_are_refused(lake: Lake, before: str, af
     assert rules_of(table) == {"types"}
 
 
+def test_names_that_dots_make_equal_are_refused(lake: Lake):
+    inner = pa.struct([("b", pa.int32())])
+    table = lake.create_table("d.t", pa.schema([("a", inner), ("a.b", pa.int32()), ("c", pa.int32())]))
+    table.append([{"a": {"b": 1}, "a.b": 2, "c": 3}])
+    assert rules_of(table) == {"names"}
+    assert ask_duckdb(table.export(without=["a"]).metadata_url or "", 'select "a.b", c from t') == [(2, 3)]
+
+
+def test_zones_that_pyiceberg_does_not_read_are_noted(lake: Lake):
+    table = lake.create_table("d.t", pa.schema([("c", pa.timestamp("us", "Europe/Warsaw"))]))
+    table.append(pa.table({"c": [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)]}).cast(table.schema))
+    exported = table.export()
+    assert "pyiceberg" in exported.notes[0]
+    assert ask_duckdb(exported.metadata_url or "", "select count(*) from t where c >= '2024-01-01T00:00:00Z'") == [(1,)]
+
+
 def test_values_from_paths_are_refused_until_they_are_imported(lake: Lake, tmp_path: Path):
     table = lake.create_table("d.t", "n int, year int")
     (tmp_path / "year=2024").mkdir()

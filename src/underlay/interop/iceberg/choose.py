@@ -23,6 +23,7 @@ from underlay.schema.types import Field, TypeKind
 from underlay.table.versions.snapshot import Snapshot
 
 _WITHOUT = "Leave it out: --without {name}."
+_UTC = ("UTC", "+00:00", "Etc/UTC", "Z")
 _ASKED = "left out on request"
 
 
@@ -52,6 +53,7 @@ def choose(snapshot: Snapshot, settings: ExportSettings) -> Choice:
         mapping, conflicts = name_mapping(
             (one.layout for one in judged if not one.has_ids and live.count(one.layout.id)), schema
         )
+    refusals += _name_refusals(fields)
     refusals += _layout_refusals(judged, conflicts, live)
     refusals += _constants_refusals(snapshot, exported)
     wanted, why = _format(fields, judged, live)
@@ -92,6 +94,26 @@ def _column_refusal(field: Field) -> Refusal | None:
                 remedy=_WITHOUT.format(name=format_column((field.name,))),
             )
     return None
+
+
+def _name_refusals(fields: Sequence[Field]) -> Iterator[Refusal]:
+    """Columns that have one name in Iceberg, where dots join the names of a struct and of its fields."""
+    counts = Counter(".".join(path) for field in fields for path in _paths(field, ()))
+    for name, count in counts.items():
+        if count > 1:
+            yield Refusal(
+                subject=f"column {name}",
+                rule="names",
+                reason="another column, or a field of a struct, has the same name in Iceberg, where dots join names",
+                remedy="Rename one of them, or leave it out.",
+            )
+
+
+def _paths(field: Field, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    path = (*above, field.name)
+    yield path
+    for part in parts_of(field):
+        yield from _paths(part, path)
 
 
 def _layout_refusals(
@@ -167,6 +189,8 @@ def _notes(fields: Sequence[Field], judged: Sequence[JudgedLayout], live: FilesB
         yield "Spark cannot open a table with a column of type time or timestamp(ns) through Iceberg (X11)."
     if any(one.has_unsigned and live.count(one.layout.id) for one in judged):
         yield "Spark cannot read files with unsigned integers through Iceberg, even in columns that are left out (X5)."
+    if any(one.zone is not None and one.zone not in _UTC for one in kinds):
+        yield "pyiceberg reads no files of timestamps with a zone other than UTC."
     folded = Counter(field.name.lower() for field in fields)
     if any(count > 1 for count in folded.values()):
         yield "Engines that ignore case cannot tell columns apart whose names differ only in case."
