@@ -30,6 +30,7 @@ def chart(page: Page, sql: str) -> Page:
 def test_lines_are_drawn_over_time_one_for_each_value_of_a_text(page: Page):
     chart(page, LINE)
     expect(page.get_by_role("button", name="Line", pressed=True)).to_be_visible()
+    expect(page.locator(".chart-plot canvas")).to_be_visible()  # what draws it is loaded with the first chart
     lines = page.get_by_role("list", name="Lines").get_by_role("button")
     expect(lines).to_have_text(["EWR", "JFK", "LGA"])
     expect(page.locator(".chart figcaption")).to_contain_text("3 lines of fare over at, from 2024-01-01 00:10:00")
@@ -102,5 +103,6 @@ def test_texts_of_markup_and_names_that_repeat_are_drawn(page: Page):
 )
 def test_everybody_can_use_a_chart(page: Page, kind: str):
     chart(page, QUERIES[kind])
+    expect(page.locator(".chart-plot canvas, .chart-bars")).to_be_visible()
     assert is_clean_everywhere(page) == {}
     screenshots(page, f"chart-{kind}")

@@ -164,7 +164,7 @@ describe("the service's bins", () => {
         { label: "b", values: [null, 9] },
       ],
     });
-    expect(drawn.note).toContain("1 rows without");
+    expect(drawn.note).toContain("1 row without");
   });
 
   it("are a histogram with its empty bins, bars, and cells of points", () => {

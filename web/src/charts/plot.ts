@@ -177,7 +177,7 @@ function densityOf(cells: Density, colours: PlotColours): Parts {
       const y = cells.y[at]!;
       const [begin, end] = [edge(x - width / 2, "x"), edge(x + width / 2, "x")];
       const [top, bottom] = [edge(y + height / 2, "y"), edge(y - height / 2, "y")];
-      ctx.fillRect(begin, top, Math.max(end - begin, 2), Math.max(bottom - top, 2));
+      ctx.fillRect(begin, top, Math.max(end - begin, 1), Math.max(bottom - top, 1));
     });
     ctx.restore();
   };

@@ -1,6 +1,7 @@
 /** What a chart draws, from the rows themselves while there are few of them, or from bins that the service counted. */
 
 import type { Column, Rows } from "../api/types";
+import { plural } from "../theme/text";
 import type { ChartChoice } from "./choose";
 
 /** Beyond as many rows, the service counts them into bins. */
@@ -108,7 +109,7 @@ function scatter(points: Points): Drawn {
 }
 
 const leftOut = (rows: number): string | null =>
-  rows === 0 ? null : `${rows.toLocaleString("en")} rows without a finite value are left out.`;
+  rows === 0 ? null : `${plural(rows, "row")} without a finite value ${rows === 1 ? "is" : "are"} left out.`;
 
 /** Counts in bins of a round width. */
 export function histogram(values: number[], rows: number, type: string): Drawn {

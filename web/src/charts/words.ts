@@ -1,6 +1,7 @@
 /** A chart in words and as a table, for those who do not see it. */
 
 import type { Column } from "../api/types";
+import { plural } from "../theme/text";
 import { type ChartChoice, roleOf } from "./choose";
 import type { Drawn } from "./series";
 
@@ -46,7 +47,7 @@ export function summaryOf(choice: ChartChoice, columns: Column[], drawn: Drawn):
     case "bar": {
       const what = y === "" ? "rows" : y;
       if (drawn.labels.length === 0) return "No bars to draw.";
-      return `${drawn.labels.length} bars of ${what} by ${x.name}, the largest ${barLabel(drawn.labels[0]!)} with ${valueText(drawn.values[0])}.`;
+      return `${plural(drawn.labels.length, "bar")} of ${what} by ${x.name}, the largest ${barLabel(drawn.labels[0]!)} with ${valueText(drawn.values[0])}.`;
     }
   }
 }
