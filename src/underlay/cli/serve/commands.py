@@ -123,7 +123,7 @@ def serve(
             envvar="UNDERLAY_HOT",
             show_envvar=False,
             help="The directory of hot partitions on this machine. Queries see their rows, and with --writable the"
-            " server takes rows for them. Default: UNDERLAY_HOT, else none.",
+            " server takes rows for them. Default: UNDERLAY_HOT, else that of underlay.toml.",
         ),
     ] = None,
     hot_dataset: Annotated[

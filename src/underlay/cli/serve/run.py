@@ -96,7 +96,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
             spark_memory_bytes=read_size(chosen.spark_memory),
             statement_seconds=chosen.timeout_seconds,
         ),
-        hot=choose_hot(chosen),
+        hot=choose_hot(chosen, where.hot),
     )
     server = make_server(settings)
     allow_connections(settings)
@@ -166,15 +166,17 @@ def choose_engine(asked: str | None, master: str, why_not: str | None) -> tuple[
     return engine, "Queries run on DuckDB." if asked else f"Queries run on DuckDB: {why_not}."
 
 
-def choose_hot(chosen: ServeChoice) -> HotSettings | None:
-    """The treatment of hot partitions; None without a directory. Raises InvalidRequest."""
+def choose_hot(chosen: ServeChoice, known: str | None) -> HotSettings | None:
+    """The treatment of hot partitions, by default those that underlay.toml names; None without a directory. Raises
+    InvalidRequest."""
     from underlay.server.common.hot_settings import HotSettings
 
     policies = get_args(NewColumnsPolicy)
     if chosen.hot_new_columns not in policies:
         raise InvalidRequest("unknown policy", expected=", ".join(policies), found=chosen.hot_new_columns)
-    if chosen.hot is None:
+    folder = chosen.hot or known
+    if folder is None:
         return None
     split_name(f"{chosen.hot_dataset}.table")
     policy = cast("NewColumnsPolicy", chosen.hot_new_columns)
-    return HotSettings(folder=Path(chosen.hot).absolute(), dataset=chosen.hot_dataset, new_columns=policy)
+    return HotSettings(folder=Path(folder).absolute(), dataset=chosen.hot_dataset, new_columns=policy)
