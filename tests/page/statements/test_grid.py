@@ -14,6 +14,7 @@ from playwright.sync_api import Page, expect
 from tests.page.browser import measuring_frames
 from tests.page.lake import NASTY_NAME
 from tests.page.sql import cell, copied, grid, names, result, run, says
+from tests.server.conftest import wait_until
 
 ROWS = 2_000_000
 MANY = f"select range as n, range % 1000 as bucket, 'text ' || range as t from range({ROWS})"
@@ -109,7 +110,7 @@ def test_a_range_is_summed_exactly_and_copied_in_each_format(page: Page):
         page.evaluate("() => navigator.clipboard.writeText('')")
         page.get_by_role("button", name="Copy the selected cells").click()
         page.get_by_role("menuitem", name=format).click()
-        page.wait_for_function("async () => (await navigator.clipboard.readText()) !== ''")
+        wait_until(lambda: copied(page) != "")
         texts[format] = copied(page)
     assert list(csv.reader(io.StringIO(texts["CSV"]))) == [
         ["n", "d", "s"],

@@ -34,15 +34,6 @@ def test_tabs_are_kept_closed_ones_come_back_and_all_go_to_a_file(web: Watched, 
     page.locator(".tabs [role=tab]").nth(1).dblclick()
     page.get_by_label("Name of the tab").fill('<b>"Two"</b>')
     page.keyboard.press("Enter")
-    page.wait_for_function(
-        """async () => new Promise((resolve) => {
-          const opened = indexedDB.open("underlay:/");
-          opened.onsuccess = () => {
-            const all = opened.result.transaction("tabs").objectStore("tabs").getAll();
-            all.onsuccess = () => resolve(all.result.some((tab) => tab.title.includes("Two")));
-          };
-        })"""
-    )
     page.reload()
     expect(page.locator(".cm-content")).to_contain_text("select 'second'")
     assert titles(page) == ["Query 1", '<b>"Two"</b>']

@@ -12,7 +12,7 @@ import { loadKeys } from "../state/keys";
 import { divide, isNarrow, layout, loadLayout, type Pane, showPane } from "../state/panes";
 import { dropAllRuns, dropRuns, isRunning, stopRun } from "../state/runs";
 import { announced, begin, info, isTold, tell, wantsToken } from "../state/session";
-import { activate, activeId, activeTab, closeTab, loadTabs, openTab, openTable, openText, reopenTab, saveNow, tabs } from "../state/tabs";
+import { activate, activeId, activeTab, closeTab, loadTabs, openTab, openTable, openText, reopenTab, saveLast, tabs } from "../state/tabs";
 import { Splitter } from "../theme/Splitter";
 import { Keys } from "./Keys";
 import { LogIn } from "./LogIn";
@@ -54,10 +54,11 @@ export function App() {
     });
     window.addEventListener("hashchange", open);
     const leave = (): void => {
-      saveNow();
+      saveLast();
       dropAllRuns();
     };
     window.addEventListener("pagehide", leave);
+    document.addEventListener("visibilitychange", saveLast);
     let wasNarrow = isNarrow();
     const fold = (): void => {
       // in a window that becomes narrow the catalog would be all that one sees
@@ -69,6 +70,7 @@ export function App() {
       window.removeEventListener("resize", fold);
       window.removeEventListener("hashchange", open);
       window.removeEventListener("pagehide", leave);
+      document.removeEventListener("visibilitychange", saveLast);
     };
   }, []);
 

@@ -10,6 +10,8 @@ const STORES: StoreName[] = ["tabs", "closed", "history", "settings"];
 export const isKeeping = signal(true);
 
 let opened: Promise<IDBDatabase | null> | null = null;
+/** When it is open: a page that closes has no time to wait for a promise. */
+let database: IDBDatabase | null = null;
 
 function open(): Promise<IDBDatabase | null> {
   opened ??= new Promise((resolve) => {
@@ -22,7 +24,7 @@ function open(): Promise<IDBDatabase | null> {
       request.onupgradeneeded = () => {
         for (const name of STORES) request.result.createObjectStore(name, { keyPath: "id" });
       };
-      request.onsuccess = () => resolve(request.result);
+      request.onsuccess = () => resolve((database = request.result));
       request.onerror = fail;
       request.onblocked = fail;
     } catch {
@@ -33,10 +35,10 @@ function open(): Promise<IDBDatabase | null> {
 }
 
 export async function readAll<T extends { id: string }>(store: StoreName): Promise<T[]> {
-  const database = await open();
-  if (database === null) return [];
+  const known = await open();
+  if (known === null) return [];
   return new Promise((resolve) => {
-    const request = database.transaction(store).objectStore(store).getAll();
+    const request = known.transaction(store).objectStore(store).getAll();
     request.onsuccess = () => resolve(request.result as T[]);
     request.onerror = () => resolve([]);
   });
@@ -51,10 +53,10 @@ export const drop = (store: StoreName, ...ids: string[]): Promise<void> =>
 export const dropAll = (store: StoreName): Promise<void> => change(store, (objects) => objects.clear());
 
 async function change(store: StoreName, work: (objects: IDBObjectStore) => void): Promise<void> {
-  const database = await open();
-  if (database === null) return;
+  const known = database ?? (await open());
+  if (known === null) return;
   await new Promise<void>((resolve) => {
-    const transaction = database.transaction(store, "readwrite");
+    const transaction = known.transaction(store, "readwrite");
     transaction.oncomplete = () => resolve();
     transaction.onerror = transaction.onabort = () => {
       isKeeping.value = false; // the disk is full, perhaps

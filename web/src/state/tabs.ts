@@ -7,6 +7,7 @@ import type { Tab } from "./types";
 
 const MOST_CLOSED = 50;
 const SAVE_MS = 300;
+const lastKey = (): string => `underlay-tabs:${new URL(".", document.baseURI).pathname}`;
 
 export const tabs = signal<Tab[]>([]);
 export const closedTabs = signal<Tab[]>([]);
@@ -22,7 +23,7 @@ export async function loadTabs(): Promise<void> {
     readAll<Tab>("closed"),
     readAll<{ id: string; value: string }>("settings"),
   ]);
-  tabs.value = known.sort((a, b) => a.order - b.order);
+  tabs.value = takeLeft(known).sort((a, b) => a.order - b.order);
   closedTabs.value = closed.sort((a, b) => (b.closed ?? 0) - (a.closed ?? 0));
   const last = settings.find((one) => one.id === "active")?.value;
   if (tabs.value.length === 0) openTab({});
@@ -96,13 +97,50 @@ export function reopenTab(id?: string): void {
   openTab(rest);
 }
 
-/** Write what was typed last at once: the page may be about to close. */
-export function saveNow(): void {
+/** Write what was typed last. */
+function saveNow(): void {
   window.clearTimeout(saving);
   saving = 0;
   const records = [...unsaved.values()];
   unsaved.clear();
-  if (records.length > 0) void keep("tabs", ...records);
+  if (records.length > 0) void keep("tabs", ...records).then(dropLeft);
+}
+
+/** The page closes. IndexedDB may not finish then; what it has not yet is left where the next page finds it. */
+export function saveLast(): void {
+  const records = [...unsaved.values()];
+  if (records.length === 0) return;
+  try {
+    localStorage.setItem(lastKey(), JSON.stringify([...left(), ...records]));
+  } catch {
+    // too large, or not allowed: IndexedDB has to do
+  }
+  saveNow();
+}
+
+/** What the last page left, which is newer than what IndexedDB has. */
+function left(): Tab[] {
+  try {
+    return JSON.parse(localStorage.getItem(lastKey()) ?? "[]") as Tab[];
+  } catch {
+    return [];
+  }
+}
+
+/** IndexedDB has it now. */
+function dropLeft(): void {
+  try {
+    localStorage.removeItem(lastKey());
+  } catch {
+    // not allowed: nothing was left either
+  }
+}
+
+function takeLeft(known: Tab[]): Tab[] {
+  const last = left();
+  if (last.length === 0) return known;
+  void keep("tabs", ...last).then(dropLeft);
+  return [...new Map([...known, ...last].map((tab) => [tab.id, tab])).values()];
 }
 
 function save(tab: Tab): void {
