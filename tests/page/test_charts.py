@@ -67,6 +67,7 @@ def test_many_rows_are_counted_by_the_service(page: Page):
     assert [url for url in asked if "/bins?kind=histogram&x=0" in url]
     page.get_by_text("The numbers as a table").click()
     table = page.get_by_role("group", name="The numbers of the chart")
+    expect(table.locator("tbody tr").first).to_be_visible()
     counts = [int(row.locator("td").last.inner_text().replace(",", "")) for row in table.locator("tbody tr").all()]
     assert sum(counts) == 19_990
     assert not [url for url in asked if "/rows" in url and "limit=10000" in url]
