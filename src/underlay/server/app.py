@@ -58,6 +58,7 @@ def make_app(settings: ServerSettings) -> FastAPI:
         redirect_slashes=False,
     )
     app.state.settings = settings
+    app.state.on_flight = lambda port: None  # told the port of Flight SQL once it listens
     app.state.page = read_page()
     for one in (sql, statements, plans, catalog, operations, iceberg, page):
         app.include_router(one.router)
@@ -113,7 +114,9 @@ def _open_flight(app: FastAPI) -> FlightSqlServer | None:
     from underlay.server.flight.statements import FlightStatements
 
     statements = FlightStatements(settings, app.state.service, asyncio.get_running_loop())
-    return open_flight(settings, statements, app.state.lake, app.state.tokens)
+    server = open_flight(settings, statements, app.state.lake, app.state.tokens)
+    app.state.on_flight(server.port)
+    return server
 
 
 async def _close_flight(app: FastAPI) -> None:

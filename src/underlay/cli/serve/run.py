@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -104,19 +103,24 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
     host, port = listening.getsockname()[:2]
     scheme = "http" if chosen.certificate is None else "https"
     address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
-    flight = None
-    if settings.flight is not None:
-        name, number = settings.flight
-        kind = "grpc" if chosen.certificate is None else "grpc+tls"
-        flight = f"{kind}://{f'[{name}]' if ':' in name else name}:{number}"
     if chosen.log_format == "json":
-        fields = {"url": address, "lake": show_place(url), "engine": said, **({"flight": flight} if flight else {})}
+        fields = {"url": address, "lake": show_place(url), "engine": said}
         logging.getLogger(SERVER).info("serving", extra={"fields": fields})
     else:
         say(f"Serving {show_place(url)} on {address}, Ctrl-C stops it.")
-        if flight is not None:
-            say(f"Flight SQL on {flight}.")
         say(said)
+
+    def tell_flight(number: int) -> None:
+        """Said when it listens, which is later: its workers are started before."""
+        name = settings.flight[0] if settings.flight is not None else ""
+        kind = "grpc" if chosen.certificate is None else "grpc+tls"
+        flight = f"{kind}://{f'[{name}]' if ':' in name else name}:{number}"
+        if chosen.log_format == "json":
+            logging.getLogger(SERVER).info("serving Flight SQL", extra={"fields": {"url": flight}})
+        else:
+            say(f"Flight SQL on {flight}.")
+
+    server.config.app.state.on_flight = tell_flight  # type: ignore[union-attr]  # our application
     server.run([listening])
     if getattr(server.config.app.state, "is_flight_stuck", False):  # type: ignore[union-attr]  # our application
         say("A client of Flight SQL does not read: its connection is cut.")
@@ -124,7 +128,7 @@ def serve_lake(chosen: ServeChoice, lake: str | None, option: Sequence[str] | No
 
 
 def flight_address(host: str, port: int | None, text: str | None) -> tuple[str, int] | None:
-    """Where Flight SQL is served; None for nowhere. Port 0 becomes one that is free now. Raises InvalidRequest."""
+    """Where Flight SQL is served; None for nowhere. Raises InvalidRequest."""
     if text is not None:
         if port is not None:
             raise InvalidRequest("--flight and --flight-port say the same", hint="Give one of them.")
@@ -134,10 +138,6 @@ def flight_address(host: str, port: int | None, text: str | None) -> tuple[str, 
         host, port = name.strip("[]"), int(number)
     if port is None:
         return None
-    if port == 0:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        with socket.create_server((host.strip("[]"), 0), family=family) as probe:
-            port = int(probe.getsockname()[1])
     return host, port
 
 
