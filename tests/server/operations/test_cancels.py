@@ -119,7 +119,9 @@ def left_over(served: Served) -> dict[str, object]:
     }
 
 
-@pytest.mark.parametrize("count", [30, pytest.param(1000, marks=[pytest.mark.storm, pytest.mark.timeout(3600)])])
+@pytest.mark.storm
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("count", [30, 1000])
 def test_statements_that_are_cancelled_at_any_moment_leave_nothing(
     stopping: Served, count: int, capsys: pytest.CaptureFixture[str]
 ):
