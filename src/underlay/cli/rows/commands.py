@@ -122,8 +122,7 @@ def register(
 
     \b
     Examples:
-      underlay register taxi.trips 'data/2024-*.parquet'
-      underlay register taxi.trips s3://nyc/yellow/ --ignore-surplus --skip-known
+      underlay register taxi.trips 's3://nyc/yellow_2024-*.parquet' --skip-known
       underlay register market.trades questdb:/var/lib/questdb/db/trades~12
     """
     from underlay.cli.common.table_choice import newest_table
