@@ -192,8 +192,6 @@ CASES = {
     ),
     "t.digits": ("c::int > 5", "c = '10'", "c > '5'"),
     "t.days": (
-        "date_trunc('second', c) = '1969-12-31 23:59:59'",
-        "date_trunc('second', c) = '1969-12-31 12:00:00'",
         "date_trunc('hour', c) > '1969-12-31 12:00:00'",
         "date_trunc('day', c) >= '1969-12-31 12:00:00'",
         "date_trunc('minute', c) < '1970-01-01 12:00:00'",
@@ -248,6 +246,14 @@ def test_answers_are_those_of_duckdb(lake, judge, table):
     for condition in CASES[table]:
         query = f"select c::varchar from {table} where {condition}"
         assert lake.rows(query) == judge.rows(query), condition
+
+
+def test_a_day_that_is_cut_to_a_second_is_no_later_moment_of_it(lake):
+    """DuckDB's rewriter says that it is, in its own tables too; texts with such an equality run without it."""
+    for moment in ("23:59:59", "12:00:00"):
+        assert lake.rows(f"select c::varchar from t.days where date_trunc('second', c) = '1969-12-31 {moment}'") == []
+    query = "select c::varchar from t.days where date_trunc('second', c) = '1969-12-31 00:00:00'"
+    assert lake.rows(query) == [("1969-12-31",)]
 
 
 def test_every_table_has_cases():

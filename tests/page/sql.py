@@ -24,7 +24,9 @@ def write(page: Page, sql: str) -> None:
 def run(page: Page, sql: str, *, keys: str = "Control+Enter") -> Locator:
     """Write a statement and run it; the pane with its result, when it has ended."""
     write(page, sql)
-    page.keyboard.press(keys)
+    with page.expect_request(lambda sent: sent.method == "POST" and sent.url.endswith("/v1/statements")):
+        page.keyboard.press(keys)
+    page.evaluate("() => new Promise(requestAnimationFrame)")  # what ran before is shown no longer
     expect(page.locator(".kept:not([hidden]) .status:not(.running)")).to_be_visible()
     return result(page)
 

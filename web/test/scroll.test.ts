@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { CANVAS, type Extent, lastTop, nativeOf, type Place, rowsIn, scrolled, settled, showing, topOf } from "../src/grid/scroll";
+import { CANVAS, type Extent, lastTop, nativeOf, type Place, rolled, rowsIn, scrolled, settled, showing, topOf } from "../src/grid/scroll";
 import { numbers } from "./random";
 
 const SIZES = [1, 30, 1_000_000, 1_000_000_000];
@@ -93,4 +93,14 @@ test("without rows nothing scrolls", () => {
   const extent = { rows: 0, rowHeight: 24, view: 300 };
   expect(rowsIn(extent, 0)).toEqual({ first: 0, end: 0, above: 0 });
   expect(scrolled(extent, { top: 0, native: 0 }, 0)).toEqual({ top: 0, native: 0 });
+});
+
+test("turns of a wheel that a busy browser added up move by just as many pixels", () => {
+  const extent: Extent = { rows: 2_000_000, rowHeight: 24, view: 400 };
+  const middle = settled(extent, { top: 24_000_000, native: 0 });
+  expect(rolled(extent, middle, 14_400)?.top).toBe(24_014_400);
+  expect(rolled(extent, middle, -14_400)?.top).toBe(23_985_600);
+  expect(rolled(extent, middle, 1e12)?.top).toBe(lastTop(extent));
+  expect(rolled(extent, { top: 0, native: 0 }, -5)).toEqual({ top: 0, native: 0 });
+  expect(rolled({ ...extent, rows: 100 }, { top: 0, native: 0 }, 50)).toBeNull();
 });

@@ -32,7 +32,7 @@ from underlay.prune import (
     columns_of,
 )
 from underlay.prune.parse.sql import parse_where
-from underlay.prune.predicates.operand import format_column
+from underlay.prune.predicates.operand import write_column
 
 A = ("a",)
 
@@ -144,7 +144,7 @@ def test_every_word_of_the_engine_is_a_column_as_it_is_written():
     words = [str(word) for (word,) in connection.execute("select keyword_name from duckdb_keywords()").fetchall()]
     assert len(words) > 400
     for word in words:
-        written = format_column((word,))
+        written = write_column((word,))
         quoted = word.replace('"', '""')
         where = f"{written} >= 1 and {written} is not null"
         found = connection.execute(f'select 1 from (select 1 as "{quoted}") where {where}')

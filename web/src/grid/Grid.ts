@@ -5,7 +5,7 @@ import { fill, fillWaiting } from "./cells";
 import { type ColumnLayout, Columns, fittedWidth } from "./columns";
 import { HEAD_HEIGHT, ROW_HEIGHT } from "./heights";
 import { GridRow, type HeadCell, RowPool } from "./pool";
-import { canvasOf, type Extent, type Place, rowsIn, scrolled, settled, showing } from "./scroll";
+import { canvasOf, type Extent, type Place, rowsIn, rolled, scrolled, settled, showing } from "./scroll";
 import { type Cell, everything, isIn, moved, type Range, rangeOf, type Selection, single } from "./selection";
 import { type FetchRows, Windows } from "./windows";
 
@@ -142,6 +142,7 @@ export class Grid {
     this.sizer.append(this.layer);
     root.replaceChildren(this.sizer);
     root.onscroll = () => this.onScroll();
+    root.onwheel = (event) => this.onWheel(event);
     root.onkeydown = (event) => this.onKey(event);
     root.onfocus = () => this.paint();
     this.layer.onpointerdown = (event) => this.onPointer(event);
@@ -168,10 +169,26 @@ export class Grid {
   private onScroll(): void {
     if (this.root.scrollTop !== this.place.native) {
       this.move(scrolled(this.extent(), this.place, this.root.scrollTop));
-      window.clearTimeout(this.settling);
-      this.settling = window.setTimeout(() => this.move(settled(this.extent(), this.place)), SETTLE_MS);
+      this.settleSoon();
     }
     this.paint();
+  }
+
+  private onWheel(event: WheelEvent): void {
+    if (event.ctrlKey || event.shiftKey || event.deltaY === 0) return; // zooms, or goes sideways
+    const unit = event.deltaMode === WheelEvent.DOM_DELTA_LINE ? ROW_HEIGHT : event.deltaMode === WheelEvent.DOM_DELTA_PAGE ? this.extent().view : 1;
+    const place = rolled(this.extent(), this.place, event.deltaY * unit);
+    if (place === null) return;
+    event.preventDefault();
+    this.root.scrollLeft += event.deltaX * unit;
+    this.move(place);
+    this.settleSoon();
+    this.paint();
+  }
+
+  private settleSoon(): void {
+    window.clearTimeout(this.settling);
+    this.settling = window.setTimeout(() => this.move(settled(this.extent(), this.place)), SETTLE_MS);
   }
 
   private paint(): void {

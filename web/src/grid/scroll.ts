@@ -7,7 +7,7 @@
 /** The greatest height of the scrolled element. */
 export const CANVAS = 8_000_000;
 
-/** A scroll by more pixels at once than this came from dragging the scrollbar: a wheel or a swipe moves less. */
+/** A scroll by more pixels at once than this came from dragging the scrollbar: a swipe moves less. */
 export const DRAG = 3_000;
 
 export interface Extent {
@@ -61,7 +61,17 @@ export function topOf(extent: Extent, native: number): number {
 export function scrolled(extent: Extent, before: Place, native: number): Place {
   const moved = native - before.native;
   if (!isScaled(extent) || Math.abs(moved) > DRAG) return { top: topOf(extent, native), native };
-  const top = Math.min(Math.max(before.top + moved, 0), lastTop(extent));
+  return moveBy(extent, before, moved);
+}
+
+/** The place after a wheel was turned by so many pixels; null where the browser scrolls right by itself. A busy browser
+ * adds turns up, to more than `DRAG`, so they are told by their event and not by where the browser scrolled to. */
+export const rolled = (extent: Extent, before: Place, pixels: number): Place | null =>
+  isScaled(extent) ? moveBy(extent, before, pixels) : null;
+
+function moveBy(extent: Extent, before: Place, pixels: number): Place {
+  const native = Math.min(Math.max(before.native + pixels, 0), lastNative(extent));
+  const top = Math.min(Math.max(before.top + pixels, 0), lastTop(extent));
   const [end, most] = [endOf(extent), lastNative(extent)];
   const isNearEnd = native < end || native > most - end || top === 0 || top === lastTop(extent);
   return { top, native: isNearEnd ? nativeOf(extent, top) : native };

@@ -15,13 +15,10 @@ from underlay.parquet.footer.checks import check_ranges, check_readable
 from underlay.parquet.footer.footer import Footer
 from underlay.scan.read.file_read import FileRead
 from underlay.scan.read.file_shape import FileShape
-from underlay.scan.read.file_stores import ObjectPlace
+from underlay.scan.read.file_stores import ObjectPlace, growing_files
 from underlay.scan.read.footer_places import block_chunks
-from underlay.scan.read.growing import GrowingStore
 from underlay.schema.convert.arrow import to_arrow
 from underlay.schema.table_schema import TableSchema
-
-_FILES = GrowingStore("/")
 
 
 def fitting_layout(footer: Footer, schema: TableSchema, place: str) -> FileLayout:
@@ -48,7 +45,7 @@ def read_blocks(
     shape = FileShape.of(fitting_layout(footer, schema, str(path)), schema, schema.fields)
     numbers = range(footer.row_group_count) if blocks is None else blocks
     found = FileRead(
-        place=ObjectPlace(_FILES, str(path).lstrip("/")),
+        place=ObjectPlace(growing_files(), str(path).lstrip("/")),
         known=KnownFile(size_bytes, None, 0, 0),
         shape=shape,
         blocks=tuple(block_chunks(footer, list(numbers), shape)),

@@ -19,10 +19,11 @@ from underlay.index.keys import HOT_SCHEME
 from underlay.parquet.footer.footer import Footer
 from underlay.parquet.records.records import Flags
 from underlay.runtime.locks import ProcessLock
+from underlay.runtime.posix import open_flags
 from underlay.schema.table_schema import TableSchema
 
 _MOST_KEPT = 256
-_READ = os.O_RDONLY | os.O_CLOEXEC
+_READ = os.O_RDONLY | open_flags("O_CLOEXEC")
 Known = tuple[FileEntry, FileLayout]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -31,10 +32,13 @@ class StatementCounts:
     inserted: int = 0
 
     @classmethod
-    def of(cls, done: Changed, name: str, lake: StatementLake) -> StatementCounts:
-        """The counts of what a verb did to a table; for a repeated token those of the commit that did it."""
+    def of(cls, done: Changed, name: Callable[[], str], lake: StatementLake) -> StatementCounts:
+        """The counts of what a verb did to a table; for a repeated token those of the commit that did it.
+
+        Only a repeat asks for the table's name: a request that is lost after a commit must not look like its failure.
+        """
         if done.is_repeat:
-            counts = lake.counts_of(name, done.version)
+            counts = lake.counts_of(name(), done.version)
             return cls(
                 version=done.version,
                 updated=counts.get("rows_updated", 0),

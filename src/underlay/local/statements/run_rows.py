@@ -28,12 +28,12 @@ def run_rows(statement: RowChange, lake: StatementLake, queries: StatementQuerie
             return insert(statement, lake, queries)
         case Truncate():
             name = find_target(statement.target, lake)
-            return StatementCounts.of(lake.table(name).truncate(token=lake.token), name, lake).to_arrow()
+            return StatementCounts.of(lake.table(name).truncate(token=lake.token), lambda: name, lake).to_arrow()
         case _:
             changed = change_rows(statement, lake, queries)
             if changed.answer is not None:
                 return changed.answer
-            return StatementCounts.of(changed.done, find_target(statement.target, lake), lake).to_arrow()
+            return StatementCounts.of(changed.done, lambda: find_target(statement.target, lake), lake).to_arrow()
 
 
 def insert(statement: Insert, lake: StatementLake, queries: StatementQueries) -> pa.Table:

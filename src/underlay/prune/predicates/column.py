@@ -18,7 +18,7 @@ from underlay.errors import BadPredicate
 from underlay.prune.predicates.instant import Instant, instant_of
 from underlay.prune.predicates.like import check_like
 from underlay.prune.predicates.number import read_number
-from underlay.prune.predicates.operand import ColumnPath, Operand, format_column
+from underlay.prune.predicates.operand import ColumnPath, Operand, write_column
 from underlay.prune.predicates.predicate import (
     Between,
     Compare,
@@ -140,7 +140,7 @@ class Column:
         raise TypeError(f"column {self} cannot be hashed: its == builds a predicate. Use its path.")
 
     def __str__(self) -> str:
-        return format_column(self.path)
+        return write_column(self.path)
 
     def __repr__(self) -> str:
         return f"col({', '.join(map(repr, self.path))})"

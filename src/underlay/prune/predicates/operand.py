@@ -64,8 +64,13 @@ def is_nan_literal(value: Operand) -> bool:
 
 
 def format_column(column: ColumnPath) -> str:
-    """The path as SQL: names joined by dots, quoted where they must be."""
+    """The path as people read it and our parsers do: names joined by dots, quoted where they must be."""
     return ".".join(_quoted(name, '"') if _needs_quotes(name) else name for name in column)
+
+
+def write_column(column: ColumnPath) -> str:
+    """The path as SQL that DuckDB takes too: it has more words that are no names, such as `at`."""
+    return ".".join(_quoted(name, '"') if _needs_quotes(name) or name.upper() in _NO_NAMES else name for name in column)
 
 
 def format_operand(value: Operand) -> str:
@@ -105,7 +110,7 @@ def _needs_quotes(name: str) -> bool:
 def _keywords() -> frozenset[str]:
     from sqlglot.dialects.duckdb import DuckDB  # slow to import, and only text needs it
 
-    return frozenset({*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS, *_NO_NAMES})
+    return frozenset({*DuckDB.Tokenizer.KEYWORDS, *DuckDB.Parser.NO_PAREN_FUNCTION_PARSERS})
 
 
 def _format_float(value: float) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, NoReturn
 
-from underlay.prune.predicates.operand import ColumnPath, Operand, format_column, format_operand
+from underlay.prune.predicates.operand import ColumnPath, Operand, format_operand, write_column
 
 
 class Op(Enum):
@@ -55,7 +55,7 @@ class Compare(_Condition):
     value: Operand
 
     def __str__(self) -> str:
-        return f"{format_column(self.column)} {self.op.value} {format_operand(self.value)}"
+        return f"{write_column(self.column)} {self.op.value} {format_operand(self.value)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class _ValueTest(_Condition):
     _words: ClassVar[str]
 
     def __str__(self) -> str:
-        return f"{format_column(self.column)} {self._words} {format_operand(self.value)}"
+        return f"{write_column(self.column)} {self._words} {format_operand(self.value)}"
 
 
 class IsNotDistinct(_ValueTest):
@@ -93,7 +93,7 @@ class _ListTest(_Condition):
 
     def __str__(self) -> str:
         listed = ", ".join(map(format_operand, self.values))
-        return f"{format_column(self.column)} {self._words} ({listed})" if self.values else self._when_empty
+        return f"{write_column(self.column)} {self._words} ({listed})" if self.values else self._when_empty
 
 
 class In(_ListTest):
@@ -120,7 +120,7 @@ class Between(_Condition):
 
     def __str__(self) -> str:
         low, high = format_operand(self.low), format_operand(self.high)
-        return f"{format_column(self.column)} BETWEEN {low} AND {high}"
+        return f"{write_column(self.column)} BETWEEN {low} AND {high}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ class _BareTest(_Condition):
     _form: ClassVar[str]
 
     def __str__(self) -> str:
-        return self._form.format(format_column(self.column))
+        return self._form.format(write_column(self.column))
 
 
 class IsNull(_BareTest):
@@ -169,7 +169,7 @@ class StartsWith(_Condition):
     prefix: str | bytes
 
     def __str__(self) -> str:
-        return f"starts_with({format_column(self.column)}, {format_operand(self.prefix)})"
+        return f"starts_with({write_column(self.column)}, {format_operand(self.prefix)})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Like(_Condition):
 
     def __str__(self) -> str:
         escape = "" if self.escape is None else f" ESCAPE {format_operand(self.escape)}"
-        return f"{format_column(self.column)} LIKE {format_operand(self.pattern)}{escape}"
+        return f"{write_column(self.column)} LIKE {format_operand(self.pattern)}{escape}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
@@ -64,7 +65,7 @@ class FileStores:
         root = f"{scheme}://{bucket or '/'}"
         with self._lock:
             if root not in self._opened and scheme == HOT_SCHEME:
-                self._opened[root] = _growing_files()
+                self._opened[root] = growing_files()
             if root not in self._opened:
                 is_alike = scheme == own_scheme and scheme != LOCAL
                 self._opened[root] = open_store(root, self.options if is_alike else None)
@@ -85,7 +86,9 @@ class FileStores:
         return scheme, (unquote(rest) if scheme == LOCAL else rest).rstrip("/")
 
 
-def _growing_files() -> Store:
+@cache
+def growing_files() -> Store:
+    """The store of hot partitions: all files of this machine. Raises Unsupported where they cannot be."""
     need_posix("hot partitions")
     from underlay.scan.read.growing import GrowingStore  # after the check: its modules need POSIX
 
