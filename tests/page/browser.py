@@ -93,8 +93,8 @@ def watched(browser: Browser, origin: str) -> Iterator[Watched]:
         yield one
     finally:
         context.close()
-    assert one.outside == [], "the page asked others than its server"
-    assert one.errors == [], "errors in the browser's console"
+    assert one.outside == [], f"the page asked others than its server: {one.outside}"
+    assert one.errors == [], f"errors in the browser's console: {one.errors}"
 
 
 def look(page: Page, *, width: int, theme: str) -> None:

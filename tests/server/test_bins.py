@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import httpx
 import pytest
 
 from tests.server.conftest import Served
+from underlay.server.common.problem import Problem
+from underlay.server.kept.rows_file import map_rows
 
 MANY = """
     select i::bigint as i, timestamp '2024-01-01' + i * interval 1 minute as at, sin(i / 1000) as wave,
@@ -152,3 +156,11 @@ def test_only_the_token_that_ran_the_statement_gets_its_bins(served: Served, man
         with served.client(name) as other:
             answer = other.get(f"/v1/statements/{many}/bins", params={"x": "0"})
             assert (answer.status_code, "count" in answer.text) == (status, False)
+
+
+def test_rows_that_were_forgotten_meanwhile_are_gone_and_their_place_is_not_told(tmp_path: Path):
+    with pytest.raises(Problem) as refused:
+        map_rows(str(tmp_path / "rows.arrow"))
+    told = refused.value
+    assert (told.status, told.code) == (410, "statement_gone")
+    assert str(tmp_path) not in f"{told.detail} {told.hint}"

@@ -34,6 +34,10 @@ def test_the_last_of_two_million_rows_is_reached_by_keys_wheel_and_drag(page: Pa
     expect(page.locator(".selection-bar:visible")).not_to_contain_text("Row 1 ")
     # a drag of the scrollbar to its middle, then a wheel: 1:1
     grid(page).evaluate("grid => { grid.scrollTop = grid.scrollHeight / 2; }")
+    page.wait_for_function(
+        f"grid => {{ const top = ({TOP})(grid); return top > {ROWS * 0.45} && top < {ROWS * 0.55}; }}",
+        arg=grid(page).element_handle(),
+    )
     expect(grid(page).locator(".body .cell.number").first).not_to_have_text("…")
     before = grid(page).evaluate(TOP)
     assert ROWS * 0.45 < before < ROWS * 0.55

@@ -67,7 +67,7 @@ export class Grid {
     this.watcher = new ResizeObserver(() => this.measure());
     this.watcher.observe(root);
     this.measure();
-    if (isNew && rowCount > 0) void this.fitAll();
+    if (isNew && rowCount > 0) this.fitAll().catch(() => undefined); // the window that the rows need tells the failure
   }
 
   destroy(): void {

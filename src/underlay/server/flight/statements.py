@@ -18,6 +18,7 @@ from underlay.server.access.tokens import AccessToken
 from underlay.server.common.problem import Problem
 from underlay.server.common.settings import ServerSettings
 from underlay.server.flight.values import count_parameters
+from underlay.server.kept.rows_file import map_rows
 from underlay.server.statements.request import read_request
 from underlay.server.statements.service import StatementService, spool_of
 from underlay.server.statements.statement import RunStatement
@@ -122,12 +123,7 @@ class FlightStatements:
 
     def rows(self, statement: RunStatement) -> pa.ipc.RecordBatchFileReader:
         """The kept rows. Raises Problem when they are gone."""
-        try:
-            return pa.ipc.open_file(pa.memory_map(str(spool_of(statement))))
-        except FileNotFoundError:
-            raise Problem(
-                status=410, code="statement_gone", detail="the rows of the statement are no longer kept"
-            ) from None
+        return pa.ipc.open_file(map_rows(str(spool_of(statement))))
 
     def prepare(self, sql: str, caller: AccessToken, is_cancelled: IsCancelled) -> tuple[bytes, pa.Schema, pa.Schema]:
         """Prepare a statement: its handle, and the columns of its rows and of its parameters. A query is run without

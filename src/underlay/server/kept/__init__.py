@@ -1,1 +1,1 @@
-"""Kept results: their rows counted into the bins of a chart."""
+"""Kept results: the file with their rows, and the rows counted into the bins of a chart."""

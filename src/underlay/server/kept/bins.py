@@ -16,6 +16,7 @@ import pyarrow.dataset as ds
 from underlay.errors import InvalidRequest
 from underlay.local.sql.run import run_sql
 from underlay.schema.arrow_aliases import AnyType
+from underlay.server.kept.rows_file import map_rows
 
 MOST_BINS = 2_000
 MOST_SERIES = 20
@@ -68,7 +69,7 @@ def read_kind(text: str) -> BinKind:
 
 def bin_rows(path: str, asked: BinsRequest) -> BinnedRows:
     """Count the rows of the file at `path`. Raises InvalidRequest for columns that the chart cannot show."""
-    with pa.memory_map(path) as file:
+    with map_rows(path) as file:
         return _Bins(pa.ipc.open_file(file).read_all(), asked).found()
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from underlay.errors import UnknownColumn, name_hint
 from underlay.local.sql.run import run_sql
+from underlay.server.kept.rows_file import map_rows
 from underlay.server.worker.job import WindowJob, order_path
 
 MOST_BATCH_BYTES = 8 << 20
@@ -31,7 +32,7 @@ def split_batch(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
 
 def open_window(job: WindowJob) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The columns, and the rows of the window. Raises UnknownColumn."""
-    reader = pa.ipc.open_file(pa.memory_map(job.spool))
+    reader = pa.ipc.open_file(map_rows(job.spool))
     if job.order_by is not None:
         return reader.schema, _sorted(job, reader)
     return reader.schema, _sliced(reader, job.offset, job.limit)
