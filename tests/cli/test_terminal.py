@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import select
 import subprocess
 import termios
 
@@ -23,7 +24,8 @@ def take_terminal() -> None:
 
 def answered(*arguments: str, answers: bytes) -> tuple[int, str]:
     """Run the installed command on a terminal of its own and type these answers, one after each question; its exit code
-    and all that is then on the screen."""
+    and all that is then on the screen. A key that Python missed between its prompt and its wait for input is pressed
+    again, as a user would."""
     main, end = pty.openpty()
     process = subprocess.Popen(
         [SCRIPT, *arguments], stdin=end, stdout=end, stderr=end, start_new_session=True, preexec_fn=take_terminal
@@ -32,6 +34,8 @@ def answered(*arguments: str, answers: bytes) -> tuple[int, str]:
     screen, asked = b"", 0
     try:
         while True:
+            while asked and not answers[-1:].isspace() and not select.select([main], [], [], 5)[0]:
+                os.write(main, answers)
             try:
                 seen = os.read(main, 4096)  # it comes to an end with the process
             except OSError:  # what Linux says of a terminal that nobody has any more
