@@ -16,6 +16,11 @@ import pyarrow.parquet as pq
 from deflate import crc32
 from pyroaring import BitMap64
 
+import underlay
+from tests.interop.imports.rows import sorted_rows
+
+NAME = "d.t"
+NULL = "__HIVE_DEFAULT_PARTITION__"
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 MAPPING = "delta.columnMapping"
 
@@ -141,3 +146,14 @@ def z85(data: bytes) -> str:
         number = int.from_bytes(data[begin : begin + 4], "big")
         text += "".join(Z85[number // 85**place % 85] for place in (4, 3, 2, 1, 0))
     return text
+
+
+def numbers(begin: int, end: int) -> pa.Table:
+    return pa.table({"id": pa.array(range(begin, end), pa.int64()), "name": [f"n{one}" for one in range(begin, end)]})
+
+
+def imported(lake: underlay.Lake, folder: Path) -> underlay.Table:
+    """The table, whose rows equal those of both other readers."""
+    table = lake.import_table(NAME, f"delta:{folder}")
+    assert sorted_rows(table) == sorted_rows(by_duckdb(folder))
+    return table

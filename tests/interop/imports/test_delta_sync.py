@@ -11,16 +11,13 @@ from deltalake import DeltaTable, write_deltalake
 
 import underlay
 from tests.end_to_end.lakes import memory, quick
-from tests.interop.imports.delta_tables import HandWritten, by_duckdb, field
+from tests.interop.imports.delta_tables import NAME, HandWritten, by_duckdb, field, imported, numbers
 from tests.interop.imports.rows import sorted_rows
 from underlay.errors import (
     NotFound,
     SourceChanged,
     Unsupported,
 )
-
-NAME = "d.t"
-NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @pytest.fixture
@@ -31,17 +28,6 @@ def lake() -> underlay.Lake:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return tmp_path / "a table"
-
-
-def numbers(begin: int, end: int) -> pa.Table:
-    return pa.table({"id": pa.array(range(begin, end), pa.int64()), "name": [f"n{one}" for one in range(begin, end)]})
-
-
-def imported(lake: underlay.Lake, folder: Path) -> underlay.Table:
-    """The table, whose rows equal those of both other readers."""
-    table = lake.import_table(NAME, f"delta:{folder}")
-    assert sorted_rows(table) == sorted_rows(by_duckdb(folder))
-    return table
 
 
 def test_a_sync_takes_appends_deletes_overwrites_and_optimisations(lake: underlay.Lake, folder: Path) -> None:
